@@ -40,7 +40,7 @@ class GroupedMean(Metric):
         self.add_state("count", torch.zeros(groups, *count_shape, dtype=torch.float64), dist_reduce_fx="sum")
 
     def add(self, documents: Tensor, total: Tensor, count: Tensor) -> None:
-        """Add one row per segment: ``documents`` [batch], ``total`` [batch, *shape], ``count`` [batch, *count_shape]."""
+        """Add one row a segment: ``documents`` [batch], ``total`` [batch, *shape], ``count`` [batch, *count_shape]."""
         group = documents % self.groups
         self.total.index_add_(0, group, total.to(self.total.dtype))
         self.count.index_add_(0, group, count.to(self.count.dtype))
