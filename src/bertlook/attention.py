@@ -202,6 +202,13 @@ def measure(
             each.update(attention, batch)
 
 
+def read_text(encoder: Encoder, text: str) -> tuple[list[str], Tensor]:
+    """Attention on one text: its tokens as the tokenizer spells them, and a map [layer, head, query, key]."""
+    segment = word_segment(encoder, text.split())
+    (attention, _), *_ = attend(encoder, [segment], progress=None)
+    return encoder.tokenizer.convert_ids_to_tokens(list(segment.ids)), attention[:, 0].clone()
+
+
 def to_words(attention: Tensor, words: Tensor) -> Tensor:
     """Attention between words from attention between wordpieces (§4.1).
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from transformers import AutoModel, AutoModelForMaskedLM, AutoTokenizer
 from transformers.utils import logging as transformers_logging
 
@@ -44,7 +44,7 @@ class Encoder:
     revision: str
     checksum: str
     tokenizer: Any
-    model: nn.Module
+    model: Any
     layers: int
     heads: int
 
@@ -202,9 +202,9 @@ def load(
     return encoder
 
 
-def weights_checksum(source: str | Path, revision: str = "") -> str:
+def weights_checksum(source: str | Path | None, revision: str = "") -> str:
     """SHA-256 of the safetensors file of a folder or hub id; of all its files, in order, where there are several."""
-    folder = Path(source)
+    folder = Path(source or "")
     if not folder.is_dir():
         from transformers.utils import cached_file
 

@@ -25,7 +25,7 @@ class PositionProfile(GroupedMean):
         total = stack([attention.diagonal(offset, -2, -1).sum(-1) for offset in self.offsets])
         self.add(batch.documents, total.permute(2, 0, 1, 3), batch.mask.sum(1)[:, None, None, None])
 
-    def __getitem__(self, offset: int) -> Tensor:
+    def at(self, offset: int) -> Tensor:
         """Mean attention to one offset, [layer, head]."""
         return self.compute()[self.offsets.index(offset)]
 
