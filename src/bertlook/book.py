@@ -265,9 +265,18 @@ def render(out: Path) -> Path:
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(origin, target)
     write(source / "_config.yml", config)
-    command = [sys.executable, "-m", "jupyter_book", "build", str(source), "--path-output", str(out / "jb"), "-W"]
+    command = [
+        sys.executable,
+        "-c",
+        "from jupyter_book.cli.main import main; main()",
+        "build",
+        str(source),
+        "--path-output",
+        str(out / "jb"),
+        "-W",
+    ]
     done = subprocess.run(
-        [*command, "--keep-going", "-q"], capture_output=True, text=True, env=os.environ | {"NO_COLOR": "1"}
+        [*command, "--all", "--keep-going", "-q"], capture_output=True, text=True, env=os.environ | {"NO_COLOR": "1"}
     )
     write(out / "render.log", done.stdout + done.stderr)
     if done.returncode:
@@ -276,7 +285,11 @@ def render(out: Path) -> Path:
         raise BertlookError(f"the book does not render without warnings: {what}. See {out / 'render.log'}.")
     aside = out / "html.new"
     shutil.rmtree(aside, ignore_errors=True)
-    shutil.copytree(out / "jb" / "_build" / "html", aside, ignore=shutil.ignore_patterns(".buildinfo*", "objects.inv"))
+    shutil.copytree(
+        out / "jb" / "_build" / "html",
+        aside,
+        ignore=shutil.ignore_patterns(".buildinfo*", "objects.inv", "*macros.html"),
+    )
     shutil.rmtree(html, ignore_errors=True)
     aside.rename(html)
     write(stamp, digest.hexdigest())

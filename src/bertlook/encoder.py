@@ -208,8 +208,7 @@ def weights_checksum(source: str | Path | None, revision: str = "") -> str:
     if not folder.is_dir():
         from transformers.utils import cached_file
 
-        found = cached_file(str(source), "config.json", revision=revision or None)
-        folder = Path(found).parent
+        folder = Path(cached_file(str(source), "config.json", revision=revision or None) or "").parent
     files = sorted(folder.glob("*.safetensors"))
     digest = hashlib.sha256()
     for file in files:

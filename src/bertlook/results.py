@@ -99,7 +99,7 @@ def number(value: float, unit: str = "number") -> str:
         case "share":
             return f"{100 * value:.1f}%"
         case "points":
-            return f"{value:.1f} points"
+            return f"{100 * value:+.1f} points"
         case "nats":
             return f"{value:.2f} nats"
         case "count":
