@@ -12,7 +12,7 @@ from tqdm.auto import tqdm
 
 from bertlook.encoder import Encoder
 from bertlook.errors import BertlookError
-from bertlook.tap import NAME, tapped
+from bertlook.tap import tapped
 
 TOKEN_BUDGET = 2048
 
@@ -181,12 +181,12 @@ def record(encoder: Encoder, batch: Batch, attention: Tensor) -> None:
     def keep(layer: int, scores: Tensor, value: Tensor) -> Tensor:
         return torch.softmax(scores, -1, out=attention[layer])
 
-    with tapped(keep):
-        if encoder.model.config._attn_implementation == NAME:
+    if encoder.tapped:
+        with tapped(keep):
             encoder.model(**batch.inputs(encoder))
-        else:
-            output = encoder.model(**batch.inputs(encoder), output_attentions=True)
-            torch.stack(output.attentions, out=attention)
+    else:
+        output = encoder.model(**batch.inputs(encoder), output_attentions=True)
+        torch.stack(output.attentions, out=attention)
 
 
 def measure(

@@ -10,11 +10,11 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from transformers import AutoModel, AutoModelForMaskedLM, AutoTokenizer
+from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM, AutoTokenizer
 from transformers.utils import logging as transformers_logging
 
 from bertlook.errors import BertlookError
-from bertlook.tap import NAME
+from bertlook.tap import NAME, tapped
 
 transformers_logging.disable_progress_bar()
 
@@ -51,6 +51,19 @@ class Encoder:
     @property
     def device(self) -> torch.device:
         return next(self.model.parameters()).device
+
+    @cached_property
+    def tapped(self) -> bool:
+        """Whether the model's attention runs through our tap; one with an attention of its own can only be read."""
+        calls = []
+
+        def count(layer: int, scores: Tensor, value: Tensor) -> Tensor:
+            calls.append(layer)
+            return scores.softmax(-1)
+
+        with tapped(count), torch.inference_mode():
+            self.model(input_ids=torch.tensor([self.template[0]], device=self.device))
+        return len(calls) == self.layers
 
     @cached_property
     def max_tokens(self) -> int:
@@ -159,6 +172,7 @@ def load(
     options = {"revision": revision} if revision else {}
     auto = AutoModelForMaskedLM if masked_lm else AutoModel
     try:
+        AutoConfig.from_pretrained(source, **options)  # a wrong name fails here, after one request
         tokenizer = AutoTokenizer.from_pretrained(source, **options)
         common = {
             "dtype": getattr(torch, dtype),
@@ -166,10 +180,7 @@ def load(
             "output_loading_info": True,
             **options,
         }
-        try:
-            net, report = auto.from_pretrained(source, attn_implementation=NAME, **common)
-        except ValueError:  # a model with an attention of its own: it can still hand out its weights
-            net, report = auto.from_pretrained(source, attn_implementation="eager", **common)
+        net, report = auto.from_pretrained(source, attn_implementation=NAME, **common)
     except Exception as error:
         where = "folder" if Path(model).exists() else "hub id or folder"
         raise BertlookError(

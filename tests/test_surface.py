@@ -1,0 +1,138 @@
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from bertlook.attention import measure
+from bertlook.encoder import CLS, SEP, TOKEN_CLASSES
+from bertlook.statistics import interval
+from bertlook.surface import ClassAttention, Entropy, Surface, entropy
+
+
+@pytest.fixture(scope="module")
+def measured(encoder, segments):
+    surface = Surface(encoder)
+    measure(encoder, segments, *surface.measures, budget=700, progress=None)
+    return surface
+
+
+@pytest.fixture(scope="module")
+def plain(encoder, segments, maps):
+    """The quantities of §3.2 and §3.3 as the loops that a reader of the paper would write."""
+    shape = (encoder.layers, encoder.heads)
+    sums = {name: np.zeros(shape) for name in (*TOKEN_CLASSES, "sep_to_sep", "other_to_sep", "entropy", "entropy_cls")}
+    queries = dict.fromkeys(sums, 0)
+    for segment, attention in zip(segments, maps, strict=True):
+        attention = attention.double().numpy()
+        kinds = [TOKEN_CLASSES[encoder.token_classes[i]] for i in segment.ids]
+        for q in range(len(segment)):
+            rows = attention[:, :, q]
+            spread = np.zeros(shape)
+            for k in range(len(segment)):
+                sums[kinds[k]] += rows[:, :, k]
+                if kinds[k] == "sep":
+                    sums["sep_to_sep" if kinds[q] == "sep" else "other_to_sep"] += rows[:, :, k]
+                p = rows[:, :, k]
+                spread -= np.where(p > 0, p * np.log(np.where(p > 0, p, 1)), 0)
+            sums["entropy"] += spread
+            for name in (*TOKEN_CLASSES, "entropy", "sep_to_sep" if kinds[q] == "sep" else "other_to_sep"):
+                queries[name] += 1
+            if kinds[q] == "cls":
+                sums["entropy_cls"] += spread
+                queries["entropy_cls"] += 1
+    return {name: sums[name] / queries[name] for name in sums}
+
+
+@pytest.mark.parametrize("name", [*TOKEN_CLASSES, "sep_to_sep", "other_to_sep", "entropy", "entropy_cls"])
+def test_each_quantity_is_the_double_loop(measured, plain, name):
+    np.testing.assert_allclose(measured.means()[name].numpy(), plain[name], atol=1e-5)
+
+
+def test_the_order_and_size_of_batches_do_not_matter(encoder, segments, measured):
+    other = Surface(encoder)
+    measure(encoder, segments[::-1], *other.measures, budget=100, progress=None)
+    for name, values in measured.means().items():
+        torch.testing.assert_close(other.means()[name], values, atol=1e-6, rtol=0)
+
+
+def test_classes_add_up_to_all_attention(measured):
+    means = measured.means()
+    total = sum(means[name] for name in TOKEN_CLASSES)
+    torch.testing.assert_close(total, torch.ones_like(total), atol=1e-5, rtol=0)
+    assert math.isclose(sum(measured.class_share().values()), 1)
+
+
+def test_measures_of_two_halves_merge_to_the_whole(encoder, segments, measured):
+    first, second = Surface(encoder), Surface(encoder)
+    measure(encoder, segments[:5], *first.measures, progress=None)
+    measure(encoder, segments[5:], *second.measures, progress=None)
+    for mine, theirs in zip(first.measures, second.measures, strict=True):
+        mine.merge_state(theirs)
+    for name, values in measured.means().items():
+        torch.testing.assert_close(first.means()[name], values, atol=1e-6, rtol=0)
+
+
+def test_uniform_entropy_is_the_logarithm_of_the_length(measured, segments):
+    every = sum(len(s) * math.log(len(s)) for s in segments) / sum(map(len, segments))
+    start = sum(math.log(len(s)) for s in segments) / len(segments)
+    assert measured.uniform_entropy() == pytest.approx((every, start), abs=1e-5)
+
+
+def test_entropy_knows_its_extremes():
+    rows = torch.tensor([[0.25] * 4, [1.0, 0, 0, 0], [0.0] * 4])
+    torch.testing.assert_close(entropy(rows), torch.tensor([math.log(4), 0, 0]), atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("token_class", ["cls", "sep"])
+def test_the_sink_is_found_where_it_was_put(encoder, segments, token_class):
+    """A control that can fail: maps built so that one special token gets everything."""
+    from bertlook.attention import batches
+
+    surface = Surface(encoder)
+    for batch in batches(encoder, segments):
+        target = (batch.classes == {"cls": CLS, "sep": SEP}[token_class]).float()
+        rows = target / target.sum(1, keepdim=True)
+        attention = rows[None, :, None, None] * batch.mask[None, :, None, :, None]
+        attention = attention.expand(encoder.layers, -1, encoder.heads, -1, -1)
+        for each in surface.measures:
+            each.update(attention, batch)
+    assert surface.sink() == token_class
+    assert surface.means()[token_class].min() == 1
+
+
+def test_minilms_sink_is_its_start_token(measured):
+    assert measured.sink() == "cls"
+
+
+def test_the_interval_holds_the_mean_and_is_the_same_every_time(measured):
+    low, high = interval(measured.resamples()["cls"].mean((-2, -1)))
+    mean = float(measured.means()["cls"].mean())
+    assert low < mean < high
+    assert interval(measured.resamples()["cls"].mean((-2, -1))) == (low, high)
+
+
+def test_the_table_has_a_row_a_head_counted_from_one(measured, encoder):
+    table = measured.heads()
+    assert list(table.columns) == [
+        "layer",
+        "head",
+        "cls",
+        "sep",
+        "punct",
+        "other",
+        "sep_to_sep",
+        "other_to_sep",
+        "entropy",
+        "entropy_cls",
+    ]
+    assert table["layer"].tolist()[:: encoder.heads] == list(range(1, encoder.layers + 1))
+    assert table["head"].tolist()[: encoder.heads] == list(range(1, encoder.heads + 1))
+    np.testing.assert_allclose(table["cls"].to_numpy().reshape(encoder.layers, -1), measured.means()["cls"].numpy())
+
+
+def test_memory_does_not_grow_with_the_text(encoder, segments):
+    small, large = ClassAttention(2, 3), Entropy(2, 3)
+    sizes = [sum(state.numel() for state in (m.total, m.count)) for m in (small, large)]
+    measure(encoder, [], small, large, progress=None)
+    assert [sum(state.numel() for state in (m.total, m.count)) for m in (small, large)] == sizes
