@@ -73,25 +73,7 @@ def prose(tmp_path):
 
     def write(paragraphs: int, words: int = 30, name: str = "text.txt") -> Path:
         chance = random.Random(0)
-        vocabulary = [
-            "the",
-            "a",
-            "river",
-            "bridge",
-            "council",
-            "of",
-            "in",
-            "old",
-            "new",
-            "was",
-            "is",
-            "and",
-            "near",
-            "long",
-            "small",
-            "town",
-            "people",
-        ]
+        vocabulary = "the a river bridge council of in old new was is near long small town people".split()
         blocks = [" ".join(chance.choices(vocabulary, k=words)).capitalize() + "." for _ in range(paragraphs)]
         path = tmp_path / name
         path.write_text("\n\n".join(blocks), encoding="utf-8")

@@ -34,7 +34,7 @@ def test_a_changed_file_is_not_taken_for_minilm(encoder, tiny_folder, monkeypatc
 def test_a_bert_base_in_a_folder_needs_nothing_but_its_name(bert_folder):
     bert = encoders.load(str(bert_folder))
     assert (bert.layers, bert.heads, bert.max_tokens) == (12, 12, 512)
-    (attention, batch), *_ = attend(bert, [word_segment(bert, ["a", "small", "test"])], progress=None)
+    (attention, _), *_ = attend(bert, [word_segment(bert, ["a", "small", "test"])], progress=None)
     assert attention.shape == (12, 1, 12, 5, 5)
     torch.testing.assert_close(attention.sum(-1), torch.ones(12, 1, 12, 5), atol=1e-5, rtol=0)
 

@@ -114,18 +114,8 @@ def test_the_interval_holds_the_mean_and_is_the_same_every_time(measured):
 
 def test_the_table_has_a_row_a_head_counted_from_one(measured, encoder):
     table = measured.heads()
-    assert list(table.columns) == [
-        "layer",
-        "head",
-        "cls",
-        "sep",
-        "punct",
-        "other",
-        "sep_to_sep",
-        "other_to_sep",
-        "entropy",
-        "entropy_cls",
-    ]
+    names = "layer head cls sep punct other sep_to_sep other_to_sep entropy entropy_cls"
+    assert list(table.columns) == names.split()
     assert table["layer"].tolist()[:: encoder.heads] == list(range(1, encoder.layers + 1))
     assert table["head"].tolist()[: encoder.heads] == list(range(1, encoder.heads + 1))
     np.testing.assert_allclose(table["cls"].to_numpy().reshape(encoder.layers, -1), measured.means()["cls"].numpy())

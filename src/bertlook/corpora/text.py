@@ -96,9 +96,8 @@ def articles(source: str = WIKIPEDIA, left_out: Counter[str] | None = None) -> I
 
 
 def _dump(path: Path, left_out: Counter[str]) -> Iterator[Article]:
-    opened = bz2.open(path) if path.suffix == ".bz2" else path.open("rb")
     pages = 0
-    with opened as stream:
+    with bz2.open(path) if path.suffix == ".bz2" else path.open("rb") as stream:
         reader = extract_pages(stream, filter_namespaces=("0",))
         while True:
             try:

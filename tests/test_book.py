@@ -1,0 +1,172 @@
+"""The rendered book, in a real browser where there is one."""
+
+import os
+import re
+import shutil
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import nbformat
+import pytest
+
+from bertlook import book
+
+ROOT = book.root()
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+AXE = Path(os.environ.get("AXE_CORE", ROOT / "node_modules" / "axe-core" / "axe.min.js"))
+LOOKS = [(width, theme) for width in (1280, 390) for theme in ("light", "dark")]
+
+
+@pytest.fixture(scope="session")
+def html():
+    """The small book, built now if it is not up to date."""
+    return book.build("smoke").parent
+
+
+def pages(html):
+    """All pages but the first, which only leads to the book's index."""
+    return [p for p in sorted(html.rglob("*.html")) if "_static" not in p.parts and p != html / "index.html"]
+
+
+class Links(HTMLParser):
+    """What a page links to, loads, and offers as anchors."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.links, self.loads, self.anchors = [], [], set()
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        found = dict(attributes)
+        self.anchors |= {found[name] for name in ("id", "name") if found.get(name)}
+        if tag == "a" and found.get("href"):
+            self.links.append(found["href"])
+        if tag in {"script", "img", "iframe", "source"} and found.get("src"):
+            self.loads.append(found["src"])
+        if tag == "link" and found.get("rel") not in {
+            "canonical",
+            "search",
+            "next",
+            "prev",
+            "index",
+            "author",
+            "license",
+        }:
+            self.loads.append(found["href"])
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "notebooks").glob("*.ipynb")), ids=lambda p: p.stem)
+def test_notebooks_in_the_repository_carry_no_output(path):
+    notebook = nbformat.read(path, as_version=4)
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    assert not any(cell.outputs or cell.execution_count for cell in code)
+    assert sum("parameters" in book.tags(cell) for cell in code) == 1
+    assert sum("answer" in book.tags(cell) for cell in code) == 1
+
+
+def test_links_and_anchors_resolve_and_nothing_is_loaded_from_elsewhere(html):
+    parsed = {page: Links(page.read_text(encoding="utf-8")) for page in pages(html)}
+    missing = []
+    for page, found in parsed.items():
+        assert not [url for url in found.loads if urlsplit(url).scheme not in {"", "data"}], page
+        for url in (*found.links, *found.loads):
+            parts = urlsplit(url)
+            if parts.scheme or parts.netloc:
+                continue
+            target = (page.parent / unquote(parts.path)).resolve() if parts.path else page
+            known = parsed.get(target)
+            if not target.exists() or (parts.fragment and known and unquote(parts.fragment) not in known.anchors):
+                missing.append((page.name, url))
+    assert not missing
+
+
+def test_pages_and_book_are_light(html):
+    for page in pages(html):
+        assert page.stat().st_size < 3e6, page
+    assert sum(p.stat().st_size for p in html.rglob("*") if p.is_file()) < 25e6
+
+
+def test_every_figure_says_what_is_to_be_seen(html):
+    for chapter in book.chapters():
+        text = (html / "notebooks" / f"{chapter}.html").read_text(encoding="utf-8")
+        labels = re.findall(r'<svg role="img" aria-label="([^"]*)"', text)
+        assert labels and all(len(label) > 40 for label in labels)
+        assert len(labels) == len(set(labels))
+
+
+def test_the_answer_comes_first_and_prose_is_computed(html):
+    for chapter in book.chapters():
+        executed = nbformat.read(html.parent / "notebooks" / f"{chapter}.ipynb", as_version=4)
+        assert "answer" in book.tags(executed.cells[1])
+        assert "**Answer.**" in executed.cells[1].outputs[0].data["text/markdown"]
+        assert not [o for c in executed.cells for o in c.get("outputs", []) if o.output_type in {"stream", "error"}]
+
+
+@pytest.fixture(scope="session")
+def browser():
+    if not CHROMIUM:
+        pytest.skip("no chromium here: the pages were not looked at in a browser")
+    from playwright.sync_api import sync_playwright
+
+    quiet = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(
+            executable_path=CHROMIUM, args=[*quiet, "--disable-sync", "--no-first-run", "--disable-quic"]
+        )
+        yield chromium
+        chromium.close()
+
+
+@pytest.mark.parametrize(("width", "theme"), LOOKS)
+def test_pages_load_without_errors_requests_or_sideways_scrolling(html, browser, width, theme):
+    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme)
+    complaints = []
+    for path in pages(html):
+        page = context.new_page()
+        page.on("console", lambda m, p=path: m.type == "error" and complaints.append((p.name, m.text)))
+        page.on("pageerror", lambda e, p=path: complaints.append((p.name, str(e))))
+        page.on("requestfailed", lambda r, p=path: complaints.append((p.name, f"failed {r.url}")))
+        page.on("request", lambda r, p=path: r.url.startswith(("file:", "data:")) or complaints.append((p.name, r.url)))
+        page.goto(path.as_uri())
+        if page.evaluate("document.documentElement.scrollWidth > window.innerWidth"):
+            complaints.append((path.name, "scrolls sideways"))
+        page.close()
+    context.close()
+    assert not complaints
+
+
+@pytest.mark.skipif(not AXE.exists(), reason="axe-core is not there: npm install axe-core, or set AXE_CORE to its file")
+@pytest.mark.parametrize(("width", "theme"), LOOKS)
+def test_axe_finds_no_violation(html, browser, width, theme):
+    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme)
+    violations = []
+    for path in pages(html):
+        page = context.new_page()
+        page.goto(path.as_uri())
+        page.evaluate(AXE.read_text(encoding="utf-8"))
+        found = page.evaluate("axe.run({preload: false}).then(r => r.violations.map(v => [v.id, v.nodes[0].html]))")
+        violations += [(path.name, *violation) for violation in found]
+        page.close()
+    context.close()
+    assert not violations
+
+
+def test_the_first_page_leads_to_the_index(html, browser):
+    page = browser.new_page()
+    page.goto((html / "index.html").as_uri())
+    page.wait_for_url("**/book/index.html")
+    page.close()
+
+
+def test_dark_mode_and_search_work_without_a_network(html, browser):
+    page = browser.new_page()
+    page.goto((html / "notebooks/surface.html").as_uri())
+    before = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    for _ in range(2):
+        page.locator(".theme-switch-button:visible").first.click()
+    themes = page.evaluate("document.documentElement.dataset.theme")
+    assert themes in {"light", "dark"} and before
+    page.goto((html / "search.html").as_uri() + "?q=entropy")
+    page.wait_for_selector("#search-results li", timeout=10_000)
+    page.close()
