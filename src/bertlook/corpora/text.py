@@ -208,12 +208,10 @@ def segments(
             "paragraphs apart by blank lines."
         )
     drawn.sort()
-    texts = [text for _, _, a, b in drawn for text in (a, b)]
-    ids = encoder.tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"]
     items = []
-    for k, (number, *_) in enumerate(drawn):
-        a, b = cut(ids[2 * k], ids[2 * k + 1], max_tokens - special, chance)
-        items.append(pair_segment(encoder, a, b, document=number))
+    for number, _, *texts in drawn:
+        ids = encoder.tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"]
+        items.append(pair_segment(encoder, *cut(*ids, max_tokens - special, chance), document=number))
     source_of = text_source(source) | {
         "pairs": pairs,
         "segments": count,
