@@ -67,9 +67,9 @@
     const [hide, hideLabel] = tick("Hide special tokens", false, () => divide());
     const [marked, markedLabel] = tick("Show marks (dashed)", true, () => redraw());
     const part = make("select", { change: () => divide() },
-      ...[["", "both texts"], ["00", "A to A"], ["01", "A to B"], ["10", "B to A"], ["11", "B to B"]]
+      ...[["", "within and between"], ["00", "A to A"], ["01", "A to B"], ["10", "B to A"], ["11", "B to B"]]
         .map(([value, text]) => make("option", { value }, text)));
-    const partLabel = make("label", null, "Attention within ", part);
+    const partLabel = make("label", null, "Attention ", part);
     const note = make("p", { class: "note" });
 
     // ---- the grid of heads ----------------------------------------------------------------------------------
@@ -182,6 +182,7 @@
       state.heads = heads || (state.picked ? state.heads : [example.start]);
       state.picked ||= Boolean(heads);
       markedLabel.hidden = !example.marks.length;
+      status.classList.toggle("marked", Boolean(example.marks.length));
       partLabel.hidden = !example.parts.includes(1);
       note.replaceChildren(example.note ? `${example.note} ` : "", "Suggested head: ",
         make("a", { href: address([example.start]) }, nameOf(example.start)), ".");
@@ -312,6 +313,7 @@
       }
       const several = state.heads.length > 1;
       heading.textContent = several ? `${state.heads.length} heads` : inWords(state.heads[0]);
+      status.style.setProperty("--heads", state.heads.length);
       chips.hidden = !several;
       chips.replaceChildren(...state.heads.map((head, i) => make("li", null, make("i", { class: `c${i}` }), nameOf(head),
         make("button", { type: "button", "aria-label": `Remove ${inWords(head).toLowerCase()}`, click: () => pick(head, true) }, "×"))));

@@ -10,6 +10,7 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -153,7 +154,7 @@ def example_from_words(
 def chain(mentions: Sequence[int], label: str = "coreference") -> list[Mark]:
     """Marks from each mention's head word to that of the mention before it."""
     ordered = sorted(mentions)
-    return [(later, earlier, label) for earlier, later in zip(ordered, ordered[1:], strict=False)]
+    return [(later, earlier, label) for earlier, later in pairwise(ordered)]
 
 
 def _read(
