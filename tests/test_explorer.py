@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 from bertlook import encoder as encoders
 from bertlook.attention import Segment, to_words
-from bertlook.book import root
 from bertlook.errors import BertlookError
 from bertlook.explorer import (
     ROUNDING,
@@ -34,7 +33,7 @@ from bertlook.explorer import (
 )
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-AXE = Path(os.environ.get("AXE_CORE", root() / "node_modules" / "axe-core" / "axe.min.js"))
+AXE = Path(os.environ.get("AXE_CORE", Path(__file__).parents[1] / "node_modules" / "axe-core" / "axe.min.js"))
 LOOKS = [(width, theme) for width in (1280, 390) for theme in ("light", "dark")]
 HOSTILE = "</script><img src=x onerror=window.hit=1><!--&amp;\u2028'\""
 FARMERS = "The dog that the unaffordable farmers bought barked .".split()

@@ -313,7 +313,7 @@
       }
       const several = state.heads.length > 1;
       heading.textContent = several ? `${state.heads.length} heads` : inWords(state.heads[0]);
-      status.style.setProperty("--heads", state.heads.length);
+      root.style.setProperty("--heads", state.heads.length);
       chips.hidden = !several;
       chips.replaceChildren(...state.heads.map((head, i) => make("li", null, make("i", { class: `c${i}` }), nameOf(head),
         make("button", { type: "button", "aria-label": `Remove ${inWords(head).toLowerCase()}`, click: () => pick(head, true) }, "×"))));
@@ -504,7 +504,9 @@
       const place = { from: new Map(rows.map((u, i) => [u, i])), to: new Map(cols.map((u, i) => [u, i])) };
       const y = (side, unit) => (place[side].get(unit) + 0.5) * rowHeight - top;
       const edge = 5 * state.heads.length;
-      const stroke = (a, b) => {
+      const stroke = (a, b, c = (state.heads.length - 1) / 2) => {
+        const aside = 3 * (c - (state.heads.length - 1) / 2); // heads side by side
+        [a, b] = [a + aside, b + aside];
         if (Math.max(a, b) < 0 || Math.min(a, b) > height) return; // out of sight
         pen.beginPath();
         pen.moveTo(2, a);
@@ -516,7 +518,7 @@
           for (const [i, j, w] of strongest(head)) {
             pen.strokeStyle = colour(c, Math.max(0.05, strength(w)));
             pen.lineWidth = 1 + 2 * w;
-            stroke(y("from", i), y("to", j));
+            stroke(y("from", i), y("to", j), c);
           }
           return;
         }
@@ -526,7 +528,7 @@
           const [i, j] = focus.side === "from" ? [focus.word, other] : [other, focus.word];
           pen.strokeStyle = colour(c, Math.max(0.1, strength(w)));
           pen.lineWidth = 1 + 3 * w;
-          stroke(y("from", i), y("to", j));
+          stroke(y("from", i), y("to", j), c);
           pen.fillStyle = colour(c, strength(w)); // a block beside each word, as dark as the line
           const at = y(focus.side === "from" ? "to" : "from", other);
           pen.fillRect(focus.side === "from" ? width - edge + 5 * c : 5 * c, at - rowHeight / 2 + 1, 5, rowHeight - 2);
