@@ -193,9 +193,10 @@ def _name(words: Sequence[str], definite: bool) -> dict[str, str | None]:
     if words[0] in THINGS or words[-1] in THINGS:
         return {"gender": "n", "animate": "no"} if words[-1] not in GROUPS else {"number": None}
     for word in words:
-        for gender, lists in (("m", (MALE, MALE_NAMES)), ("f", (FEMALE, FEMALE_NAMES))):
-            if any(word in known for known in lists):
-                return {"gender": gender, "animate": "yes"}
+        if word in MALE or word in MALE_NAMES:
+            return {"gender": "m", "animate": "yes"}
+        if word in FEMALE or word in FEMALE_NAMES:
+            return {"gender": "f", "animate": "yes"}
     if any(word in PERSONS for word in words):
         return {"animate": "yes"}
     return {"gender": "n", "animate": "no"} if definite else {}

@@ -172,7 +172,7 @@ class _Draft:
         ``group`` is the place of the entity's id where what is opened has several fields, joined by hyphens.
         """
         word, rest = len(self.words) - 1, cell
-        while match := re.match(r"\|?(?:\(([^()|]+)(\))?|([^()|]+)\))", rest):
+        while match := re.match(r"\|?(?:\(([^][(){}|]+)(\))?|([^][(){}|]+)\))", rest):
             opened, single, closed = match.groups()
             rest = rest[match.end() :]
             if opened is None:
@@ -225,7 +225,7 @@ def _conll_drafts(file: Path) -> list[_Draft]:
                     f"{file}:{number}: a document begins before the last one, begun in line {draft.line}, has "
                     "ended. Add #end document."
                 )
-            match = re.fullmatch(r"#begin document \((.*)\);? *(?:part (\d{1,9}))? *", line)
+            match = re.fullmatch(r"#begin document \((\S+)\);? *(?:part (\d{1,9}))? *", line)
             if not match:
                 raise BertlookError(f"{file}:{number}: unknown header. Write #begin document (name); part 000.")
             draft = _Draft(file, number, match[1], int(match[2] or 0))
@@ -312,6 +312,8 @@ def _ontogum_drafts(file: Path) -> list[_Draft]:
             raise BertlookError(
                 f"{file}:{number}: word {cells[0]} where {len(sentence) + 1} is due. Correct column ID."
             )
+        if not cells[1].strip() or not cells[4].strip():
+            raise BertlookError(f"{file}:{number}: an empty cell. Fill the columns FORM and XPOS.")
         draft = draft or _Draft(file, number, file.stem)
         draft.add(cells[1], cells[4], number)
         sentence.append((number, cells[6]))
@@ -321,9 +323,10 @@ def _ontogum_drafts(file: Path) -> list[_Draft]:
 
 
 def to_conll(documents: Iterable[Document], header: Sequence[str] = ()) -> str:
-    """Documents as a CoNLL-2012 file; what the format has and a :class:`Document` has not stays empty.
+    """Documents as a CoNLL-2012 file, which :func:`read_conll` reads back.
 
-    ``header`` are lines for a comment at the top.
+    What the format has and a :class:`Document` has not stays empty; dependencies are lost, for the format has no
+    place for them; a space in a name or word becomes an underline. ``header`` are lines for a comment at the top.
     """
     lines = [f"# {line}" for line in header]
     for document in documents:
@@ -333,11 +336,13 @@ def to_conll(documents: Iterable[Document], header: Sequence[str] = ()) -> str:
                 cells[m.end - 1].append(f"{m.entity})")
         for m in document.mentions:
             cells[m.start].append(f"({m.entity})" if m.end - m.start == 1 else f"({m.entity}")
-        lines.append(f"#begin document ({document.name}); part {document.part:03d}")
+        name = "_".join(document.name.split())
+        lines.append(f"#begin document ({name}); part {document.part:03d}")
         for start, end in document.spans():
             for i in range(start, end):
                 parse = document.parses[i] if document.parses else "-"
-                columns = [document.name, document.part, i - start, document.words[i], document.tags[i], parse]
+                word = "_".join(document.words[i].split())
+                columns = [name, document.part, i - start, word, document.tags[i], parse]
                 lines.append("\t".join([*map(str, columns), "-", "-", "-", "-", "*", "|".join(cells[i]) or "-"]))
             lines.append("")
         lines.append("#end document")
