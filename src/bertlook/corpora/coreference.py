@@ -117,11 +117,15 @@ def documents(source: str | Path, split: str = "all") -> Corpus[Document]:
         There is nothing to read, or a file is malformed; says file and line.
     """
     if source == "sample":
-        return read_conll([*sorted(SAMPLE.glob("*_conll"))], "the project's own documents")
+        corpus = read_conll(sorted(SAMPLE.glob("*_conll")), "the project's own documents")
+        corpus.source["licence"] = "CC0 1.0"
+        return corpus
     if source == "gum":
         from bertlook.corpora import gum
 
-        return read_ontogum(gum.paths(split).values(), f"OntoGUM (gold), {split}")
+        corpus = read_ontogum(gum.paths(split).values(), f"OntoGUM (gold), {split}")
+        corpus.source |= {key: value for key, value in gum.source(split).items() if key in {"from", "licence"}}
+        return corpus
     path = Path(source).expanduser()
     if not path.exists():
         raise BertlookError(
