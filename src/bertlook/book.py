@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -278,9 +279,10 @@ def render(out: Path) -> Path:
     done = subprocess.run(
         [*command, "--all", "--keep-going", "-q"], capture_output=True, text=True, env=os.environ | {"NO_COLOR": "1"}
     )
-    write(out / "render.log", done.stdout + done.stderr)
+    log = re.sub(r"\x1b\[[0-9;]*m", "", done.stdout + done.stderr)
+    write(out / "render.log", log)
     if done.returncode:
-        warnings = [line for line in (done.stdout + done.stderr).splitlines() if "WARNING" in line or "ERROR" in line]
+        warnings = [line for line in log.splitlines() if "WARNING" in line or "ERROR" in line]
         what = first_line(RuntimeError(warnings[0] if warnings else done.stderr))
         raise BertlookError(f"the book does not render without warnings: {what}. See {out / 'render.log'}.")
     aside = out / "html.new"

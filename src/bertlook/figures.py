@@ -78,7 +78,7 @@ def show(figure: Figure, name: str, alt: str, caption: str = "", data: Sequence[
     svg = re.sub(r'\bid="', f'id="{name}-', svg)
     svg = re.sub(r'(url\(|href=")#', rf"\1#{name}-", svg)
     width = re.search(r'width="([\d.]+)pt"', svg)
-    size = f"max-width:{float(width[1]) * 4 / 3:.0f}px" if width else ""
+    size = f"max-width:{float(width[1]) * 5 / 3:.0f}px" if width else ""  # a quarter larger than printed
     svg = re.sub(r'width="[\d.]+pt" height="[\d.]+pt"|height="[\d.]+pt" width="[\d.]+pt"', "", svg, count=1)
     label = html.escape(alt, quote=True)
     svg = svg.replace("<svg", f'<svg role="img" aria-label="{label}" style="{size}"', 1)

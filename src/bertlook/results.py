@@ -99,7 +99,7 @@ def number(value: float, unit: str = "number") -> str:
         case "share":
             return f"{100 * value:.1f}%"
         case "points":
-            return f"{100 * value:+.1f} points"
+            return f"{100 * value:+.1f} points" if value else "0 points"
         case "nats":
             return f"{value:.2f} nats"
         case "count":
@@ -162,8 +162,8 @@ class Results:
         return HTML(f"<pre class='bertlook-provenance' tabindex='0'>{html.escape(text)}</pre>")
 
 
-def claims_table(frame: pd.DataFrame) -> HTML:
-    """Claims as a table for reading; every cell escaped."""
+def claims_table(frame: pd.DataFrame, page: str = "") -> HTML:
+    """Claims as a table for reading; every cell escaped. Evidence is linked on ``page``, this one if empty."""
     marks = {REPLICATES: ("✓", "yes"), DOES_NOT: ("✗", "no"), CANNOT_TELL: ("?", "open")}
     rows = []
     for claim in frame.to_dict("records"):
@@ -171,15 +171,17 @@ def claims_table(frame: pd.DataFrame) -> HTML:
         here = number(claim["here"], claim["unit"])
         ends = f"{number(claim['ci_low'], claim['unit'])} to {number(claim['ci_high'], claim['unit'])}"
         cells = [html.escape(str(claim[key])) for key in ("section", "claim", "paper")]
+        anchor = str(claim["evidence"])
+        link = f" <a href='{html.escape(page)}#{html.escape(anchor)}'>evidence</a>" if anchor not in {"", "nan"} else ""
         rows.append(
-            f"<tr id='claim-{html.escape(claim['id'])}'><td>{cells[0]}</td><td>{cells[1]}</td><td>{cells[2]}</td>"
+            f"<tr id='claim-{html.escape(claim['id'])}'><td>{cells[0]}</td><td>{cells[1]}{link}</td><td>{cells[2]}</td>"
             f"<td><strong>{here}</strong><br><small>{ends}<br>{html.escape(claim['n'])}</small></td>"
             f"<td class='bertlook-{css}'><span aria-hidden='true'>{mark}</span> {claim['verdict']}"
             f"<br><small>if {html.escape(claim['rule'])}</small></td></tr>"
         )
     head = "".join(f"<th scope='col'>{name}</th>" for name in ("§", "Claim", "Paper", "Here, 95% interval", "Verdict"))
     return HTML(
-        "<div class='bertlook-scroll' tabindex='0' role='region' aria-label='Claims of this section'>"
+        "<div class='bertlook-scroll' tabindex='0' role='group' aria-label='Claims'>"
         f"<table class='bertlook-claims'><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
     )
 
