@@ -1,8 +1,8 @@
 """What measuring costs beyond the forward pass, and what memory it takes.
 
 Both chapters' measures over real segments in one pass, against the bare forward pass of the same batches: the same
-weights, PyTorch's own fused attention (SDPA), no attention output. The two take turns in one process, so that a machine that
-slows down slows down both.
+weights, PyTorch's own fused attention (SDPA), no attention output. The two take turns in one process, so that a machine
+that slows down slows down both.
 
     python benchmarks/stream.py                  # MiniLM, and random weights of BERT-base's size
     python benchmarks/stream.py --memory         # peak memory at 1,000 and at 5,000 segments, each in its own process

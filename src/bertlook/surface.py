@@ -146,4 +146,3 @@ def tidy(columns: dict[str, Tensor]) -> pd.DataFrame:
         "head": torch.arange(1, heads + 1).repeat(layers),
     }
     return pd.DataFrame({name: values.flatten().cpu().numpy() for name, values in (table | columns).items()})
-

@@ -210,8 +210,9 @@ def segments(
     drawn.sort()
     items = []
     for number, _, *texts in drawn:
-        ids = encoder.tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"]
-        items.append(pair_segment(encoder, *cut(*ids, max_tokens - special, chance), document=number))
+        first, second = encoder.tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"]
+        a, b = cut(first, second, max_tokens - special, chance)
+        items.append(pair_segment(encoder, a, b, document=number))
     source_of = text_source(source) | {
         "pairs": pairs,
         "segments": count,
