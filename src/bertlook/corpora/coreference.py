@@ -201,10 +201,11 @@ class _Draft:
             )
 
     def done(self) -> None:
+        """Refuse mentions that are still open."""
         for entity, places in self.open.items():
-            for _, line in places:
+            if places:
                 raise BertlookError(
-                    f"{self.file}:{line}: entity {entity} is opened but not closed by the end of the part. "
+                    f"{self.file}:{places[0][1]}: entity {entity} is opened but not closed by the end of the part. "
                     f"Add {entity}) where the mention ends; a mention cannot go on in another part."
                 )
 
@@ -213,7 +214,7 @@ def read_conll(files: Iterable[Path], name: str) -> Corpus[Document]:
     """CoNLL-2012 files: each part a document.
 
     Head words come from the constituency column by head rules, or from a silver parse where that column is
-    empty. The file's first ten columns and its last are read; comments and other columns are passed over.
+    empty. Words, parts of speech, that column and the last one are read; comments and the rest are passed over.
     """
     drafts = [draft for file in files for draft in _conll_drafts(file)]
     return _corpus(name, drafts)
