@@ -64,6 +64,8 @@ def paths(split: str = "all") -> dict[str, Path]:
     missing = not all((root / file).is_file() for file in files.values())
     pool = ThreadPoolExecutor(8)
     try:
+        if missing:
+            (root / FOLDER).mkdir(parents=True, exist_ok=True)  # pooch's threads would race for it
         found = pool.map(store.fetch, files.values())
         found = tqdm(found, desc="GUM", total=len(files), unit=" documents", disable=not missing)
         return {name: Path(file) for name, file in zip(files, found, strict=True)}

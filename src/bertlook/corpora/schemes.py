@@ -119,14 +119,17 @@ def from_ud(words: Sequence[str], tags: Sequence[str], heads: Sequence[int], rel
     - ``mark`` before a **gerund** (*by doing*) likewise: ``prep`` and ``pcomp``, where tags tell a gerund (``VBG``).
       The infinitive's *to* is ``aux``, other ``mark`` stays.
     - The possessive *'s* stays below its noun: ``possessive``.
-    - **Copulas** stay as they are, ``cop`` below the predicate, for Stanford Dependencies do so too; but before a
-      prepositional phrase (*is in Paris*) the copula is the head of the clause, with ``prep``.
+    - **Copulas** stay as they are, ``cop`` below the predicate, for Stanford Dependencies do so too; but the copula is
+      the head before a prepositional phrase (*is in Paris*, ``prep``), an adverb (*is here*, ``advmod``) and a clause
+      with a subject of its own (*is that he left*, ``ccomp``, ``xcomp``).
     - **Names** (``flat``) have their last word as head, the others its ``nn``; after a number (*Figure 2*) they do not.
     - ``cc`` hangs on the first conjunct.
     - ``obl`` and ``nmod:unmarked`` without a preposition are ``npadvmod`` (``tmod`` where UD says so); a stranded
       preposition is ``prep``. ``acl`` is ``rcmod`` (relative clauses), ``ccomp`` (with a subordinator: *the fact that*)
       or ``vmod``; an adjective as ``xcomp`` is ``acomp``; ``advmod`` is ``neg`` (*not, never*) or ``quantmod`` (of a
-      number); the expletive *it* is ``nsubj``.
+      number); the expletive *it* is ``nsubj``; ``iobj`` without an object beside it is ``dobj``; ``amod`` that is a
+      name by its tag is ``nn``.
+    - *want him to go* stays as UD has it, ``dobj`` and ``xcomp``.
     - Other relations are renamed; those without a counterpart (``vocative``, ``list``, ``orphan``, …) are ``dep``.
     """
     tree = _Editor(words, tags, heads, relations)
@@ -173,19 +176,29 @@ def _name(tree: _Editor, i: int) -> None:
 
 def _copula(tree: _Editor, i: int) -> None:
     copulas, prepositions = tree.below(i, "cop"), _prepositions(tree, i)
-    if not copulas or not prepositions:
+    if not copulas:
         return
     be = copulas[0]
-    tree.swap(be, "obl")
-    for j in tree.children[i].copy():
-        if tree.base(j) == "conj":
-            stays = not tree.below(j, "nsubj", "cop", "aux") and (
-                bool(_prepositions(tree, j)) or not tree.tags[j].startswith("V")
-            )
-        else:
-            stays = tree.base(j) in NOMINAL or j in prepositions or prepositions[0] < j < i
-        if not stays:
-            tree.lift(j, be)
+    subjects = tree.below(i, "nsubj", "csubj", "expl")
+    outer = [j for j in subjects if tree.relations[j].endswith(":outer")]
+    if outer:
+        tree.swap(be, "ccomp" if len(subjects) > len(outer) else "xcomp")
+        moved = [j for j in tree.children[i] if j < be or j in outer]
+    elif prepositions or tree.tags[i].startswith(("RB", "WRB", "ADV")):
+        tree.swap(be, "obl" if prepositions else "advmod")
+        moved = [j for j in tree.children[i] if not _stays(tree, j, i, (prepositions or [be])[0])]
+    else:
+        return
+    for j in moved:
+        tree.lift(j, be)
+
+
+def _stays(tree: _Editor, j: int, i: int, start: int) -> bool:
+    """Whether a dependent of ``i`` belongs to the phrase from ``start`` to ``i`` rather than to its clause."""
+    if tree.base(j) == "conj":
+        verbal = tree.tags[j].startswith("V") and not _prepositions(tree, j)
+        return not verbal and not tree.below(j, "nsubj", "cop", "aux")
+    return tree.base(j) in NOMINAL or start <= j < i
 
 
 def _preposition(tree: _Editor, i: int) -> None:
@@ -255,6 +268,12 @@ def _ud_label(tree: _Editor, i: int) -> str:
             return "quantmod"
         case "compound" if tag == tree.tags[head] == "CD":
             return "number"
+        case "amod" if tag in {"NNP", "NNPS"}:
+            return "nn"
+        case "nmod" if relation == "nmod:unmarked" and tag == "CD":
+            return "num"
+        case "iobj" if not tree.below(head, "obj", "ccomp"):
+            return "dobj"
         case "flat":
             return "num" if tag == "CD" else "dep"
         case "expl" if word == "it":
