@@ -292,8 +292,8 @@ def _ud_label(tree: _Editor, i: int) -> str:
 
 
 def _first_conjunct(tree: _Editor, i: int) -> None:
-    while tree.relations[i] in {"conj", "cc"} and tree.relations[tree.heads[i]] == "conj":
-        tree.lift(i, tree.heads[tree.heads[i]])
+    while tree.relations[i] in {"conj", "cc"} and tree.relations[head := tree.heads[i]] == "conj" and tree.heads[head]:
+        tree.lift(i, tree.heads[head])
 
 
 def _predicate(tree: _Editor, i: int) -> None:
