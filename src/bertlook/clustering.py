@@ -72,6 +72,7 @@ def kernel() -> Callable[..., None] | None:
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         source, library = Path(folder, "mixtures.c"), Path(folder, "mixtures.so")
         source.write_text(SOURCE, encoding="ascii")
+        # Not -ffast-math: a library linked with it switches subnormal numbers off for the whole process.
         options = ["-O3", "-march=native", "-ffast-math", "-shared", "-fPIC", "-o"]
         try:
             subprocess.run([*compiler, *options, library, source], check=True, capture_output=True)
@@ -141,10 +142,11 @@ class HeadDivergence(Metric):
         """``attention`` [layer, batch, head, query, key], zero in padded rows; one segment a thread."""
 
         def one(segment: int, length: int) -> Tensor:
-            maps = attention[:, segment, :, :length, :length].flatten(0, 1).flatten(1)
-            blocks = -(-maps.shape[1] // BLOCK)
-            weights = torch.nn.functional.pad(maps.float(), (0, blocks * BLOCK - maps.shape[1]))
-            return mixture_entropies(weights.view(-1, blocks, BLOCK).transpose(0, 1).contiguous(), self.compiled)
+            maps = attention[:, segment, :, :length, :length].flatten(2).float()
+            if excess := -maps.shape[2] % BLOCK:
+                maps = torch.nn.functional.pad(maps, (0, excess))
+            blocks = maps.unflatten(2, (-1, BLOCK)).permute(2, 0, 1, 3).flatten(1, 2)
+            return mixture_entropies(blocks.contiguous(), self.compiled)
 
         lengths = batch.mask.sum(1).tolist()
         with ThreadPoolExecutor(torch.get_num_threads()) as pool:
