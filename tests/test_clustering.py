@@ -1,4 +1,6 @@
 import math
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -226,3 +228,10 @@ def test_memory_does_not_grow_with_the_text(encoder, segments):
     for attention, batch in attend(encoder, segments[:2], progress=None):
         divergence.update(attention, batch)
         assert divergence.entropies.shape == (72, 72)
+
+
+def test_loading_the_kernel_leaves_the_processes_arithmetic_as_it_was():
+    """In a process of its own: a library linked with fast maths would flush subnormal numbers to zero everywhere."""
+    code = "from bertlook.clustering import kernel; kernel(); print(float('2.3e-308') / 4 > 0)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True"]

@@ -73,7 +73,7 @@ def kernel() -> Callable[..., None] | None:
         source, library = Path(folder, "mixtures.c"), Path(folder, "mixtures.so")
         source.write_text(SOURCE, encoding="ascii")
         # Not -ffast-math: a library linked with it switches subnormal numbers off for the whole process.
-        options = ["-O3", "-march=native", "-ffast-math", "-shared", "-fPIC", "-o"]
+        options = ["-O3", "-march=native", "-ffp-contract=fast", "-shared", "-fPIC", "-o"]
         try:
             subprocess.run([*compiler, *options, library, source], check=True, capture_output=True)
             function = ctypes.CDLL(str(library)).mixtures
