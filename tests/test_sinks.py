@@ -40,7 +40,7 @@ from bertlook.sinks import (
     objective,
     output_projections,
     passed,
-    random_order,
+    random_ranks,
     sink,
     transformed,
     verdicts,
@@ -357,11 +357,11 @@ def test_an_intervention_is_what_its_definition_says_of_a_row(row, case, token_c
     classes = [c for _, c in row]
     total = sum(w for w, _ in row)
     weights = [w / total for w, _ in row]
-    order = random_order(seed, 0, len(row))
+    ranks = random_ranks(seed, 0, len(row))
     intervention = Intervention(token_class, *case)
     tensor = torch.tensor(weights, dtype=torch.float64)[None, None, None]
-    found = intervention.applied(tensor, torch.tensor([classes]), order[None])[0, 0, 0]
-    expected = plain(weights, classes, order.tolist(), TOKEN_CLASSES.index(token_class), *case)
+    found = intervention.applied(tensor, torch.tensor([classes]), ranks[None])[0, 0, 0]
+    expected = plain(weights, classes, ranks.argsort().tolist(), TOKEN_CLASSES.index(token_class), *case)
     np.testing.assert_allclose(found.numpy(), expected, atol=1e-9)
     assert found.min() > -1e-12 and found.sum() < 1 + 1e-9
 
@@ -396,7 +396,7 @@ def test_a_change_is_the_difference_of_two_runs(tiny, short):
                 labels = None
                 if loss == MASKED_LM:
                     batch, labels = mask_tokens(tiny, batch, 4)
-                order = random_order(4, i, batch.ids.shape[1]).tolist()
+                order = random_ranks(4, i, batch.ids.shape[1]).argsort().tolist()
                 classes = batch.classes[0].tolist()
 
                 def tap(layer, scores, value, each=each, classes=classes, order=order):

@@ -318,36 +318,35 @@ class Intervention:
     layer: int | None = None
     head: int | None = None
 
-    def applied(self, weights: Tensor, classes: Tensor, order: Tensor) -> Tensor:
+    def applied(self, weights: Tensor, classes: Tensor, ranks: Tensor) -> Tensor:
         """The weights after it.
 
         Parameters
         ----------
         weights : Tensor [batch, head, query, key]
         classes : Tensor [batch, key]
-        order : Tensor [batch, key]
-            In which order ``"random"`` takes tokens, as their places.
+        ranks : Tensor [batch, key]
+            Random numbers: ``"random"`` takes tokens in their order, lowest first.
         """
         if self.head is not None:
-            one = replace(self, head=None).applied(weights[:, self.head - 1 : self.head], classes, order)
+            one = replace(self, head=None).applied(weights[:, self.head - 1 : self.head], classes, ranks)
             return torch.cat([weights[:, : self.head - 1], one, weights[:, self.head :]], 1)
         member = classes >= 0 if self.token_class == "every" else classes == TOKEN_CLASSES.index(self.token_class)
         theirs = weights * member[:, None, None]
-        others = weights - theirs
-        mass, left = theirs.sum(-1, keepdim=True), others.sum(-1, keepdim=True)
-        part = torch.minimum(mass, left)
         if self.take == "all":
-            taken = theirs
-        elif self.take == "part":
-            taken = theirs * (part / mass.clamp_min(1e-30))
+            changed = weights - theirs
         else:
-            places = order[:, None, None].expand_as(others)
-            queue = others.gather(-1, places)
-            before = queue.cumsum(-1) - queue
-            taken = torch.zeros_like(others).scatter(-1, places, (part - before).clamp_min(0).minimum(queue))
-        changed = weights - taken
+            others = weights - theirs
+            mass, left = theirs.sum(-1, keepdim=True), others.sum(-1, keepdim=True)
+            part = torch.minimum(mass, left)
+            if self.take == "part":
+                changed = weights - theirs * (part / mass.clamp_min(1e-30))
+            else:
+                earlier = (ranks[:, :, None] < ranks[:, None]).to(weights.dtype)
+                before = others @ earlier[:, None]
+                changed = weights - (part - before).clamp_min(0).minimum(others)
         if self.rest == "renormalised":
-            changed = changed * ((mass + left) / changed.sum(-1, keepdim=True).clamp_min(1e-30))
+            changed = changed * (weights.sum(-1, keepdim=True) / changed.sum(-1, keepdim=True).clamp_min(1e-30))
         return changed
 
 
@@ -416,12 +415,12 @@ def intervene(
         check(each, encoder)
     measures = {each: Change() for each in interventions}
     for batch in read(encoder, segments, budget, progress):
-        order = torch.stack([random_order(seed, i, batch.ids.shape[1]) for i in batch.index]).to(encoder.device)
+        ranks = torch.stack([random_ranks(seed, i, batch.ids.shape[1]) for i in batch.index]).to(encoder.device)
         masked, labels = mask_tokens(encoder, batch, seed) if loss == MASKED_LM else (batch, batch.ids)
         run = change_of(encoder, masked, labels, loss)
         with torch.inference_mode():
             for each, measure in measures.items():
-                measure.update(*run(each, order), batch)
+                measure.update(*run(each, ranks), batch)
     return Changes(loss, measures)
 
 
@@ -437,14 +436,14 @@ def change_of(
     with torch.inference_mode():
         before = output()
 
-    def run(intervention: Intervention, order: Tensor) -> tuple[Tensor, Tensor]:
+    def run(intervention: Intervention, ranks: Tensor) -> tuple[Tensor, Tensor]:
         masses: list[Tensor] = []
 
         def tap(layer: int, scores: Tensor, value: Tensor) -> Tensor:
             weights = scores.softmax(-1)
             if intervention.layer not in (None, layer + 1):
                 return weights
-            changed = intervention.applied(weights, batch.classes, order)
+            changed = intervention.applied(weights, batch.classes, ranks)
             heads = slice(None) if intervention.head is None else slice(intervention.head - 1, intervention.head)
             masses.append((weights - changed)[:, heads].clamp_min(0).sum(-1).mean(1))
             return changed
@@ -460,9 +459,9 @@ def change_of(
     return run
 
 
-def random_order(seed: int, number: int, length: int) -> Tensor:
-    """A random order of a segment's tokens, which does not depend on how far it is padded."""
-    return torch.from_numpy(np.random.default_rng([seed, number, 1]).random(length)).argsort()
+def random_ranks(seed: int, number: int, length: int) -> Tensor:
+    """A random number for each of a segment's tokens, the same however far it is padded."""
+    return torch.from_numpy(np.random.default_rng([seed, number, 1]).random(length))
 
 
 def check(intervention: Intervention, encoder: Encoder) -> None:
