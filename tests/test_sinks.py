@@ -246,6 +246,17 @@ def test_a_model_with_the_head_has_both_importances(tiny, encoder, short):
         importance(encoder, short, [MASKED_LM], progress=None)
     with pytest.raises(BertlookError, match="loss 'mlm' is not known"):
         importance(encoder, short, ["mlm"], progress=None)
+    with pytest.raises(BertlookError, match="loss 'mlm' is not known"):
+        intervene(encoder, short, [], "mlm", progress=None)
+
+
+def test_half_precision_counts_exactly(tiny_folder, segments):
+    """256 is the last whole number up to which bfloat16 can count."""
+    half, full = (load(str(tiny_folder), dtype=dtype, masked_lm=True) for dtype in ("bfloat16", "float32"))
+    found, expected = (passed(model, segments, progress=None).weights for model in (half, full))
+    assert torch.equal(found.count, expected.count)
+    torch.testing.assert_close(found.compute(), expected.compute(), rtol=0.02, atol=1e-4)
+    assert importance(half, segments[:2], progress=None)[STATES].compute().nanmean() > 0
 
 
 # What is passed on

@@ -151,7 +151,7 @@ class HeadDivergence(Metric):
         lengths = batch.mask.sum(1).tolist()
         with ThreadPoolExecutor(torch.get_num_threads()) as pool:
             for entropies in pool.map(one, range(len(lengths)), lengths):
-                self.entropies += entropies
+                self.entropies += entropies.to(self.entropies.device)
         self.tokens += sum(lengths)
 
     def compute(self) -> Tensor:

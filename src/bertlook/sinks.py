@@ -34,6 +34,21 @@ def losses_of(encoder: Encoder) -> tuple[str, ...]:
     return (MASKED_LM, STATES) if encoder.model.base_model is not encoder.model else (STATES,)
 
 
+def check_loss(encoder: Encoder, loss: str) -> None:
+    """A loss that this model has, or an error."""
+    if loss not in (MASKED_LM, STATES):
+        raise BertlookError(f"loss {loss!r} is not known. Use {MASKED_LM} or {STATES}.")
+    if loss not in losses_of(encoder):
+        raise BertlookError(
+            f"model {encoder.name!r}: was loaded without a masked-LM head. Use masked_lm=True, or loss={STATES}."
+        )
+
+
+def wide(values: Tensor) -> Tensor:
+    """In float32 at least: sums in half precision lose too much."""
+    return values.to(torch.promote_types(values.dtype, torch.float32))
+
+
 def read(encoder: Encoder, segments: Sequence[Segment], budget: int, progress: str | None) -> Iterator[Batch]:
     """Batches for a model whose attention can be changed."""
     if not encoder.tapped:
@@ -58,10 +73,8 @@ def mask_tokens(encoder: Encoder, batch: Batch, seed: int = 0, rate: float = 0.1
         The batch as the model reads it, its classes those of the tokens it sees; and what is to be predicted,
         −100 elsewhere.
     """
-    if encoder.tokenizer.mask_token_id is None or MASKED_LM not in losses_of(encoder):
-        raise BertlookError(
-            f"model {encoder.name!r}: was loaded without a masked-LM head. Use masked_lm=True, or loss=states."
-        )
+    if encoder.tokenizer.mask_token_id is None:
+        raise BertlookError(f"model {encoder.name!r}: its tokenizer has no mask token. Use loss={STATES}.")
     ids, labels = batch.ids.clone(), torch.full_like(batch.ids, -100)
     for row, number in enumerate(batch.index):
         chance = np.random.default_rng([seed, number])
@@ -81,14 +94,14 @@ def masked_lm_loss(encoder: Encoder, batch: Batch, labels: Tensor) -> Tensor:
     """Mean cross-entropy over each segment's masked tokens in nats, [batch]."""
     logits = encoder.model(**batch.inputs(encoder)).logits
     masked = labels >= 0
-    losses = cross_entropy(logits[masked], labels[masked], reduction="none")
+    losses = cross_entropy(wide(logits[masked]), labels[masked], reduction="none")
     rows = masked.nonzero()[:, 0]
     return losses.new_zeros(len(labels)).index_add(0, rows, losses) / masked.sum(1).clamp_min(1)
 
 
 def final_states(encoder: Encoder, batch: Batch) -> Tensor:
     """The last layer's output, [batch, token, hidden]."""
-    return encoder.model.base_model(**batch.inputs(encoder)).last_hidden_state
+    return wide(encoder.model.base_model(**batch.inputs(encoder)).last_hidden_state)
 
 
 def objective(
@@ -105,18 +118,21 @@ def objective(
     Batch, function
         The batch as the model reads it, and a function that runs the model: Tensor [objective, batch].
     """
+    check_loss(encoder, loss)
     if loss == MASKED_LM:
         masked, labels = mask_tokens(encoder, batch, seed)
         return masked, lambda: masked_lm_loss(encoder, masked, labels)[None]
-    if loss != STATES:
-        raise BertlookError(f"loss {loss!r} is not known. Use {MASKED_LM} or {STATES}.")
     hidden = encoder.model.config.hidden_size
     v = torch.zeros(directions, *batch.ids.shape, hidden, dtype=torch.float64)
     for row, (number, length) in enumerate(zip(batch.index, batch.mask.sum(1).tolist(), strict=True)):
         drawn = np.random.default_rng([seed, number]).standard_normal((directions, length, hidden))
         v[:, row, :length] = torch.from_numpy(drawn)
-    v = v.to(encoder.device, next(encoder.model.parameters()).dtype)
-    return batch, lambda: (v * final_states(encoder, batch)).sum((-1, -2))
+
+    def run() -> Tensor:
+        states = final_states(encoder, batch)
+        return (v.to(states) * states).sum((-1, -2))
+
+    return batch, run
 
 
 def gradients(encoder: Encoder, batch: Batch, loss: str, seed: int = 0, directions: int = 4) -> tuple[Tensor, Batch]:
@@ -159,6 +175,7 @@ class ByKeyClass(GroupedMean):
 
     def update(self, values: Tensor, batch: Batch) -> None:
         """``values`` [layer, batch, head, query, key]; padding may hold anything finite."""
+        values = wide(values)
         queries = batch.mask.to(values.dtype)
         member = one_hot(batch.classes.clamp_min(0), N).to(values.dtype) * queries[..., None]
         total = (queries[:, None, None] @ values @ member[:, None]).transpose(0, 1)  # [batch, layer, head, 1, class]
@@ -178,7 +195,10 @@ def importance(
     progress: str | None = "gradients",
 ) -> dict[str, ByKeyClass]:
     """Gradient importance by token class (Figure 3), for each loss; those the model has, if none are named."""
-    measures = {loss: ByKeyClass(encoder.layers, encoder.heads) for loss in losses or losses_of(encoder)}
+    losses = losses or losses_of(encoder)
+    for loss in losses:
+        check_loss(encoder, loss)
+    measures = {loss: ByKeyClass(encoder.layers, encoder.heads).to(encoder.device) for loss in losses}
     for batch in read(encoder, segments, budget, progress):
         for loss, measure in measures.items():
             measure.update(*gradients(encoder, batch, loss, seed, directions))
@@ -193,7 +213,7 @@ def importance_table(measures: Mapping[str, ByKeyClass]) -> pd.DataFrame:
     """
     tables = []
     for loss, measure in measures.items():
-        means = measure.compute().mean(1)  # [layer, 2, class]
+        means = measure.compute().mean(1).cpu()  # [layer, 2, class]
         low, high = interval(measure.resample().mean(2)[:, :, 0])
         table = by_layer(mean_abs_gradient=means[:, 0], n=pairs(measure, len(means)), low=low, high=high)
         table["summed_abs_gradient"] = means[:, 1].flatten().numpy()
@@ -257,7 +277,7 @@ def passed(
 ) -> Passed:
     """Norms of the vectors that are passed on (Kobayashi et al. 2020), beside the plain weights."""
     projections = output_projections(encoder)
-    result = Passed(*(ByKeyClass(encoder.layers, encoder.heads) for _ in range(3)))
+    result = Passed(*(ByKeyClass(encoder.layers, encoder.heads).to(encoder.device) for _ in range(3)))
     kept: list[tuple[Tensor, Tensor]] = []
 
     def keep(layer: int, scores: Tensor, value: Tensor) -> Tensor:
@@ -282,7 +302,7 @@ def norms_table(passed: Passed) -> pd.DataFrame:
     ``attention`` and ``norm`` are summed over the class's keys, mean over queries; ``norm_share`` is the class's part
     of all norms, to be held against ``attention``; ``value_norm`` the mean of ``‖f(x)‖``; ``n`` as for importance.
     """
-    weights, norms, values = (each.compute().mean(1) for each in (passed.weights, passed.norms, passed.values))
+    weights, norms, values = (each.compute().mean(1).cpu() for each in (passed.weights, passed.norms, passed.values))
     share = norms[:, 1] / norms[:, 1].sum(-1, keepdim=True)
     n = pairs(passed.weights, len(weights))
     return by_layer(attention=weights[:, 1], norm=norms[:, 1], norm_share=share, value_norm=values[:, 0], n=n)
@@ -411,9 +431,10 @@ def intervene(
         Of the masking, and of which tokens are the random ones: one order a segment, the same in all layers.
     """
     loss = loss or losses_of(encoder)[0]
+    check_loss(encoder, loss)
     for each in interventions:
         check(each, encoder)
-    measures = {each: Change() for each in interventions}
+    measures = {each: Change().to(encoder.device) for each in interventions}
     for batch in read(encoder, segments, budget, progress):
         ranks = torch.stack([random_ranks(seed, i, batch.ids.shape[1]) for i in batch.index]).to(encoder.device)
         masked, labels = mask_tokens(encoder, batch, seed) if loss == MASKED_LM else (batch, batch.ids)
@@ -432,9 +453,9 @@ def change_of(
     def output() -> Tensor:
         return masked_lm_loss(encoder, batch, labels) if loss == MASKED_LM else final_states(encoder, batch)
 
-    mask = batch.mask.to(next(encoder.model.parameters()).dtype)
     with torch.inference_mode():
         before = output()
+    mask = batch.mask.to(before.dtype)
 
     def run(intervention: Intervention, ranks: Tensor) -> tuple[Tensor, Tensor]:
         masses: list[Tensor] = []
