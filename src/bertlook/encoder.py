@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,6 +13,7 @@ from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM, AutoTokeni
 from transformers.utils import logging as transformers_logging
 
 from bertlook.errors import BertlookError
+from bertlook.files import checksum
 from bertlook.tap import NAME, tapped
 
 transformers_logging.disable_progress_bar()
@@ -33,7 +33,7 @@ class Encoder:
     name, revision : str
         As asked for; the revision is empty for a local folder and for the packaged model.
     checksum : str
-        SHA-256 over the files of weights, as hexadecimal digits; of the random weights if there is no file.
+        SHA-256 over the files of weights, as hexadecimal digits.
     tokenizer, model :
         As transformers loads them; the model is in evaluation mode and needs no gradient.
     layers, heads : int
@@ -220,13 +220,7 @@ def weights_checksum(source: str | Path | None, revision: str = "") -> str:
         from transformers.utils import cached_file
 
         folder = Path(cached_file(str(source), "config.json", revision=revision or None) or "").parent
-    files = sorted(folder.glob("*.safetensors"))
-    digest = hashlib.sha256()
-    for file in files:
-        with file.open("rb") as stream:
-            while block := stream.read(1 << 20):
-                digest.update(block)
-    return digest.hexdigest()
+    return checksum(sorted(folder.glob("*.safetensors")))
 
 
 def first_line(error: BaseException) -> str:

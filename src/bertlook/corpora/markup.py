@@ -19,21 +19,19 @@ import sys
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
-from importlib.metadata import version
 from pathlib import Path
 
+from bertlook.corpora import silver
 from bertlook.corpora.coreference import (
-    PARSER,
     Document,
     Span,
     make_mentions,
-    parser,
-    read_lines,
     sentence_spans,
     silver_parse,
     to_conll,
 )
 from bertlook.errors import BertlookError
+from bertlook.files import read_text
 
 LENGTH = range(60, 121)
 #: Parts of speech a mention's head word may have: nouns, pronouns, determiners, numbers, adjectives.
@@ -86,7 +84,7 @@ def parse_file(path: Path) -> tuple[list[Document], list[str]]:
     problems: list[str] = []
     texts: dict[str, tuple[int, list[tuple[int, str, list[Span]]]]] = {}
     name = ""
-    for number, line in enumerate(read_lines(path), 1):
+    for number, line in enumerate(read_text(path).split("\n"), 1):
         where = f"{path}:{number}"
         if match := re.fullmatch(r"# id: *(\S+) *", line):
             name = match[1]
@@ -120,7 +118,7 @@ def _document(
     starts: list[int] = []
     spans: list[Span] = []
     for line, text, marked in sentences:
-        tokens = parser().tokenizer(text)
+        tokens = silver.parser().tokenizer(text)
         first = {token.idx: len(words) + token.i for token in tokens}
         after = {token.idx + len(token): len(words) + token.i + 1 for token in tokens}
         for start, end, entity in marked:
@@ -177,7 +175,7 @@ def convert(path: Path) -> str:
         raise BertlookError(problems[0])
     header = [
         f"Generated from {path.name} by python -m bertlook.corpora.markup convert {path.name}",
-        f"Tokens and parts of speech are silver: {PARSER} {version(PARSER)}. Mentions are annotated by hand.",
+        f"Tokens and parts of speech are silver: {silver.parser_version()}. Mentions are annotated by hand.",
     ]
     return to_conll(map(_numbered, documents), header)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import bz2
-import hashlib
 import random
 import re
 from collections import Counter
@@ -19,6 +18,7 @@ from bertlook.attention import Segment, pair_segment
 from bertlook.corpora import Corpus
 from bertlook.encoder import Encoder, first_line
 from bertlook.errors import BertlookError
+from bertlook.files import checksum, read_text
 
 #: The name of the Wikipedia extract that is installed with gensim.
 WIKIPEDIA = "wikipedia"
@@ -60,12 +60,7 @@ def text_source(source: str) -> dict[str, object]:
     """Provenance of a text: name, size and SHA-256 over its files."""
     path = text_file(source)
     files = sorted(path.rglob("*.txt")) if path.is_dir() else [path]
-    digest = hashlib.sha256()
-    for file in files:
-        with file.open("rb") as stream:
-            while block := stream.read(1 << 20):
-                digest.update(block)
-    about = {"text": source, "files": len(files), "sha256": digest.hexdigest()}
+    about = {"text": source, "files": len(files), "sha256": checksum(files)}
     if source == WIKIPEDIA:
         about |= {"from": f"gensim {version('gensim')}", "licence": "CC BY-SA 3.0 (Wikipedia)"}
     return about
@@ -123,13 +118,7 @@ def _plain(path: Path, left_out: Counter[str]) -> Iterator[Article]:
     if not files:
         raise BertlookError(f"{path}: a folder without .txt files. Put the text there, one article a file.")
     for file in files:
-        raw = file.read_bytes()
-        try:
-            text = raw.decode("utf-8-sig")
-        except UnicodeDecodeError as error:
-            line = raw[: error.start].count(b"\n") + 1
-            raise BertlookError(f"{file}:{line}: not UTF-8. Save the text as UTF-8.") from error
-        found = tuple(_paragraphs(re.split(r"\n\s*\n", text.replace("\r\n", "\n")), left_out))
+        found = tuple(_paragraphs(re.split(r"\n\s*\n", read_text(file)), left_out))
         if found:
             yield Article(file.stem, found)
 

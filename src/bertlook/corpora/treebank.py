@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,11 +15,13 @@ from conllu.exceptions import ParseException
 from conllu.parser import parse_comment_line, parse_id_value, parse_int_value
 
 from bertlook.corpora import Corpus, gum, schemes
-from bertlook.corpora.coreference import PARSER, PTB_BRACKETS, parser, read_lines
+from bertlook.corpora.coreference import PTB_BRACKETS
+from bertlook.corpora.silver import parser, parser_version, spacy_sentence
 from bertlook.errors import BertlookError
+from bertlook.files import checksum, read_text
 
 if TYPE_CHECKING:
-    from spacy.tokens import Doc, Span
+    from spacy.tokens import Span
 
 #: File endings and their formats; other files are recognised by their first line.
 ENDINGS = {".conllu": "conllu", ".conllx": "conllx", ".conll": "conllx"}
@@ -149,7 +149,7 @@ def treebank(
         files = _files(Path(source).expanduser(), split)
         sentences = [s for file in files for s in _read(file, format, skip_invalid, left_out)]
         name = Path(source).name if split == "all" else f"{Path(source).name}, {split}"
-        about |= {"files": len(files), "sha256": _digest(files)}
+        about |= {"files": len(files), "sha256": checksum(files)}
     if not sentences:
         left = Corpus(name, sentences, left_out).left_out_text()
         raise BertlookError(f"treebank {str(source)!r}: no sentence in it (left out: {left}). Give one that has some.")
@@ -196,7 +196,7 @@ def silver(
 
 def reparsed(corpus: Corpus[Sentence], scheme: str = "paper") -> Corpus[Sentence]:
     """The same sentences, word by word, with spaCy's trees instead of their own: what silver does to a result."""
-    docs = parser().pipe((_doc(sentence.words) for sentence in corpus), batch_size=256)
+    docs = parser().pipe((spacy_sentence(sentence.words) for sentence in corpus), batch_size=256)
     sentences = [
         replace(_from_spacy(doc[:], own.document, scheme), punct=own.punct)
         for own, doc in zip(corpus, docs, strict=True)
@@ -206,7 +206,7 @@ def reparsed(corpus: Corpus[Sentence], scheme: str = "paper") -> Corpus[Sentence
 
 
 def _silver_source() -> dict[str, Any]:
-    return {"parser": f"{PARSER} {version(PARSER)}"}
+    return {"parser": parser_version()}
 
 
 def _size(sentences: Sequence[Sentence], scheme: str) -> dict[str, Any]:
@@ -231,15 +231,6 @@ def _from_spacy(span: Span, document: str, scheme: str) -> Sentence:
         tuple(is_punctuation(token.text, token.tag_, token.pos_) for token in span),
     )
     return _convert(sentence, schemes.from_spacy) if scheme == "paper" else sentence
-
-
-def _doc(words: Sequence[str]) -> Doc:
-    """One sentence for spaCy; no space before closing punctuation and clitics."""
-    from spacy.tokens import Doc
-
-    spaces = [not re.match(r"[.,;:!?)\]%’”]|'|n['’]t$", after) for after in words[1:]] + [False]
-    begins: list[bool | int | None] = [i == 0 for i in range(len(words))]
-    return Doc(parser().vocab, list(words), spaces, sent_starts=begins)
 
 
 def is_punctuation(word: str, tag: str = "", upos: str = "") -> bool:
@@ -270,19 +261,12 @@ def _files(path: Path, split: str) -> list[Path]:
     return chosen
 
 
-def _digest(files: Iterable[Path]) -> str:
-    digest = hashlib.sha256()
-    for file in files:
-        digest.update(file.read_bytes())
-    return digest.hexdigest()
-
-
 def _read(
     file: Path, format: str | None, skip_invalid: bool, left_out: Counter[str], document: str = ""
 ) -> Iterator[Sentence]:
     """The sentences of a file; ``document`` is what to call it where it names none itself."""
     try:
-        lines = [part for line in read_lines(file) for part in line.split("\r")]
+        lines = [part for line in read_text(file).split("\n") for part in line.split("\r")]
     except OSError as error:
         raise BertlookError(f"{file}: cannot be read ({error.strerror}). Check the file.") from error
     row = ROWS[format or ENDINGS.get(file.suffix) or _recognise(file, lines)]
