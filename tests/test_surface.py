@@ -6,7 +6,7 @@ import torch
 
 from bertlook.attention import measure
 from bertlook.encoder import CLS, SEP, TOKEN_CLASSES
-from bertlook.statistics import interval
+from bertlook.statistics import bootstrap_weights, interval
 from bertlook.surface import ClassAttention, Entropy, Surface, entropy
 
 
@@ -110,6 +110,19 @@ def test_the_interval_holds_the_mean_and_is_the_same_every_time(measured):
     mean = float(measured.means()["cls"].mean())
     assert low < mean < high
     assert interval(measured.resamples()["cls"].mean((-2, -1))) == (low, high)
+
+
+def test_a_bootstrap_sample_is_the_ratio_of_its_own_sums(measured):
+    """A sample has its own share of each class of query, not that of the whole text."""
+    used = measured.classes.count.flatten(1).sum(1) > 0
+    weights = bootstrap_weights(int(used.sum()))
+    total, count = measured.classes.total[used], measured.classes.count[used]
+    for r in (0, 7, 999):
+        mass = queries = 0.0
+        for w, mine, theirs in zip(weights[r], total, count, strict=True):
+            mass = mass + w * mine[:, :, :, CLS].sum(-1)
+            queries += float(w * theirs.sum())
+        torch.testing.assert_close(measured.resamples()["cls"][r], mass / queries, atol=1e-9, rtol=0)
 
 
 def test_the_table_has_a_row_a_head_counted_from_one(measured, encoder):

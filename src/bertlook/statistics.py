@@ -20,7 +20,8 @@ class GroupedMean(Metric):
     order of batches does not matter. Subclasses call :meth:`add` in ``update``.
 
     States: ``total`` [group, *shape], ``count`` [group, *count_shape], both float64; ``count_shape`` has
-    to broadcast against ``shape``.
+    to broadcast against ``shape``. They stay where the measure is, on the CPU unless it was moved, wherever the
+    attention is.
 
     Parameters
     ----------
@@ -41,9 +42,9 @@ class GroupedMean(Metric):
 
     def add(self, documents: Tensor, total: Tensor, count: Tensor) -> None:
         """Add one row a segment: ``documents`` [batch], ``total`` [batch, *shape], ``count`` [batch, *count_shape]."""
-        group = documents % self.groups
-        self.total.index_add_(0, group, total.to(self.total.dtype))
-        self.count.index_add_(0, group, count.to(self.count.dtype))
+        group = documents.to(self.total.device) % self.groups
+        for state, rows in ((self.total, total), (self.count, count)):
+            state.index_add_(0, group, rows.to(state.device).to(state.dtype))
 
     def compute(self) -> Tensor:
         """The mean, [*shape]."""
@@ -51,10 +52,15 @@ class GroupedMean(Metric):
 
     def resample(self, resamples: int = RESAMPLES, seed: int = 0) -> Tensor:
         """The mean in bootstrap samples of the groups that hold data, [resample, *shape]."""
+        total, count = self.resample_sums(resamples, seed)
+        return total / count
+
+    def resample_sums(self, resamples: int = RESAMPLES, seed: int = 0) -> tuple[Tensor, Tensor]:
+        """What :meth:`resample` divides: ``total`` [resample, *shape] and ``count`` [resample, *count_shape]."""
         used = self.count.flatten(1).sum(1) > 0
         weights = bootstrap_weights(int(used.sum()), resamples, seed)
         total, count = (torch.tensordot(weights, state[used].cpu(), 1) for state in (self.total, self.count))
-        return total / count
+        return total, count
 
 
 def bootstrap_weights(groups: int, resamples: int = RESAMPLES, seed: int = 0) -> Tensor:

@@ -109,9 +109,9 @@ class Surface:
 
     def resamples(self) -> dict[str, Tensor]:
         """Quantity → [resample, layer, head], bootstrapped over groups of documents."""
-        counts = self.classes.count.sum(0)[0, 0, :, 0]
+        total, counts = self.classes.resample_sums()
         entropies = self.entropy.resample()[:, :-1]
-        return rates(self.classes.resample(), counts.expand(1, -1)) | {
+        return rates(total / counts, counts[:, 0, 0, :, 0]) | {
             "entropy": entropies[..., 0],
             "entropy_cls": entropies[..., 1],
         }
