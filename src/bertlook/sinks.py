@@ -198,7 +198,7 @@ def importance(
     losses = losses or losses_of(encoder)
     for loss in losses:
         check_loss(encoder, loss)
-    measures = {loss: ByKeyClass(encoder.layers, encoder.heads).to(encoder.device) for loss in losses}
+    measures = {loss: ByKeyClass(encoder.layers, encoder.heads) for loss in losses}
     for batch in read(encoder, segments, budget, progress):
         for loss, measure in measures.items():
             measure.update(*gradients(encoder, batch, loss, seed, directions))
@@ -277,7 +277,7 @@ def passed(
 ) -> Passed:
     """Norms of the vectors that are passed on (Kobayashi et al. 2020), beside the plain weights."""
     projections = output_projections(encoder)
-    result = Passed(*(ByKeyClass(encoder.layers, encoder.heads).to(encoder.device) for _ in range(3)))
+    result = Passed(*(ByKeyClass(encoder.layers, encoder.heads) for _ in range(3)))
     kept: list[tuple[Tensor, Tensor]] = []
 
     def keep(layer: int, scores: Tensor, value: Tensor) -> Tensor:
@@ -434,7 +434,7 @@ def intervene(
     check_loss(encoder, loss)
     for each in interventions:
         check(each, encoder)
-    measures = {each: Change().to(encoder.device) for each in interventions}
+    measures = {each: Change() for each in interventions}
     for batch in read(encoder, segments, budget, progress):
         ranks = torch.stack([random_ranks(seed, i, batch.ids.shape[1]) for i in batch.index]).to(encoder.device)
         masked, labels = mask_tokens(encoder, batch, seed) if loss == MASKED_LM else (batch, batch.ids)
