@@ -12,31 +12,15 @@ from __future__ import annotations
 import argparse
 import statistics
 import tempfile
-import time
-from collections.abc import Callable
 
 import torch
+from stream import bert_base, seconds
 from torch import Tensor
-from transformers import AutoModel, BertConfig, BertModel
+from transformers import AutoModel
 
 from bertlook.attention import Batch, attend
 from bertlook.clustering import HeadDivergence, kernel
 from bertlook.corpora.text import segments as read_segments
-from bertlook.encoder import Encoder, load
-
-
-def bert_base(folder: str) -> Encoder:
-    """Random weights of BERT-base's size, saved and loaded as any model is."""
-    torch.manual_seed(0)
-    BertModel(BertConfig()).save_pretrained(folder)
-    load().tokenizer.save_pretrained(folder)
-    return load(folder)
-
-
-def seconds(function: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    function()
-    return time.perf_counter() - start
 
 
 def pair_loop(attention: Tensor, batch: Batch, heads: range) -> int:

@@ -37,7 +37,7 @@ def bert_base(folder: str) -> Encoder:
     return load(folder)
 
 
-def seconds(function: Callable[[], None]) -> float:
+def seconds(function: Callable[[], object]) -> float:
     start = time.perf_counter()
     function()
     return time.perf_counter() - start
