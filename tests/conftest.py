@@ -12,6 +12,7 @@ from transformers import AutoModel, BertConfig, BertForMaskedLM, BertModel
 
 from bertlook import encoder as encoders
 from bertlook.corpora.text import segments as read_segments
+from browsing import CHROMIUM
 
 ROOT = Path(__file__).parents[1]
 
@@ -89,3 +90,18 @@ def open_data():
     if not path or not Path(path).is_dir():
         pytest.skip("BERTLOOK_DATA does not name a folder with GUM")
     return Path(path)
+
+
+@pytest.fixture(scope="session")
+def browser():
+    if not CHROMIUM:
+        pytest.skip("no chromium here: nothing was looked at in a browser")
+    from playwright.sync_api import sync_playwright
+
+    quiet = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(
+            executable_path=CHROMIUM, args=[*quiet, "--disable-sync", "--no-first-run", "--disable-quic"]
+        )
+        yield chromium
+        chromium.close()

@@ -1,21 +1,16 @@
 """The rendered book, in a real browser where there is one."""
 
-import os
 import re
-import shutil
 from html.parser import HTMLParser
-from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import nbformat
 import pytest
 
 from bertlook import book
+from browsing import AXE, LOOKS
 
 ROOT = book.root()
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-AXE = Path(os.environ.get("AXE_CORE", ROOT / "node_modules" / "axe-core" / "axe.min.js"))
-LOOKS = [(width, theme) for width in (1280, 390) for theme in ("light", "dark")]
 
 
 @pytest.fixture(scope="session")
@@ -101,21 +96,6 @@ def test_the_answer_comes_first_and_prose_is_computed(html):
         assert "answer" in book.tags(executed.cells[1])
         assert "**Answer.**" in executed.cells[1].outputs[0].data["text/markdown"]
         assert not [o for c in executed.cells for o in c.get("outputs", []) if o.output_type in {"stream", "error"}]
-
-
-@pytest.fixture(scope="session")
-def browser():
-    if not CHROMIUM:
-        pytest.skip("no chromium here: the pages were not looked at in a browser")
-    from playwright.sync_api import sync_playwright
-
-    quiet = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(
-            executable_path=CHROMIUM, args=[*quiet, "--disable-sync", "--no-first-run", "--disable-quic"]
-        )
-        yield chromium
-        chromium.close()
 
 
 @pytest.mark.parametrize(("width", "theme"), LOOKS)

@@ -1,13 +1,8 @@
 """The attention explorer: its rounding, what it makes of hostile text, and how it behaves in a browser."""
 
-import functools
 import json
-import os
 import re
-import shutil
-from concurrent.futures import ThreadPoolExecutor
 from html.parser import HTMLParser
-from pathlib import Path
 
 import pytest
 import torch
@@ -31,10 +26,8 @@ from bertlook.explorer import (
     telling_head,
     widget,
 )
+from browsing import AXE, LOOKS
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-AXE = Path(os.environ.get("AXE_CORE", Path(__file__).parents[1] / "node_modules" / "axe-core" / "axe.min.js"))
-LOOKS = [(width, theme) for width in (1280, 390) for theme in ("light", "dark")]
 HOSTILE = "</script><img src=x onerror=window.hit=1><!--&amp;\u2028'\""
 FARMERS = "The dog that the unaffordable farmers bought barked .".split()
 
@@ -207,33 +200,6 @@ def test_styles_stay_within_the_explorer():
 
 # ---- in a browser ------------------------------------------------------------------------------------------------
 
-worker = ThreadPoolExecutor(1)  # a thread of our own: another module's browser may be open in the main one
-
-
-def in_browser(test):
-    """Run a test, or a step, where the browser lives."""
-
-    @functools.wraps(test)
-    def run(*args, **kwargs):
-        return worker.submit(test, *args, **kwargs).result()
-
-    return run
-
-
-@pytest.fixture(scope="module")
-def browser():
-    if not CHROMIUM:
-        pytest.skip("no chromium here: the explorer was not looked at in a browser")
-    from playwright.sync_api import sync_playwright
-
-    quiet = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
-    quiet += ["--disable-sync", "--no-first-run", "--disable-quic"]
-    playwright = in_browser(sync_playwright().start)()
-    chromium = in_browser(playwright.chromium.launch)(executable_path=CHROMIUM, args=quiet)
-    yield chromium
-    in_browser(chromium.close)()
-    in_browser(playwright.stop)()
-
 
 @pytest.fixture(scope="module")
 def shown(encoder):
@@ -271,13 +237,10 @@ def visit(browser, file):
 
     yield open_
 
-    def leave():
-        for tab in opened:
-            assert tab.evaluate("window.hit === undefined && !document.querySelector('main img')")
-            tab.context.close()
-        assert not complaints
-
-    in_browser(leave)()
+    for tab in opened:
+        assert tab.evaluate("window.hit === undefined && !document.querySelector('main img')")
+        tab.context.close()
+    assert not complaints
 
 
 def settle(tab):
@@ -313,7 +276,6 @@ def word(tab, label):
 
 
 @pytest.mark.parametrize(("width", "theme"), LOOKS)
-@in_browser
 def test_the_page_opens_in_any_look_and_axe_finds_nothing(visit, width, theme):
     tab = visit("#3-9+2-1@1", width=width, theme=theme)
     word(tab, "dog").click()
@@ -329,7 +291,6 @@ def test_the_page_opens_in_any_look_and_axe_finds_nothing(visit, width, theme):
         assert not found
 
 
-@in_browser
 def test_the_theme_of_a_book_goes_before_that_of_the_system(visit):
     tab = visit("#3-9@1", theme="light")
     ask = "(c) => [...c.getContext('2d').getImageData(0, 0, c.width, c.height).data.slice(0, 3)]"
@@ -348,7 +309,6 @@ def test_axe_was_asked():
     assert AXE.stat().st_size > 1e5
 
 
-@in_browser
 def test_numbers_are_those_of_the_model(visit, shown):
     first = shown[0]
     words = torch.tensor([first.words])
@@ -365,7 +325,6 @@ def test_numbers_are_those_of_the_model(visit, shown):
             assert float(weight) == pytest.approx(float(weights[2, 8, int(place) - 2, asked]), abs=0.0051), label
 
 
-@in_browser
 def test_heads_are_chosen_by_click_keyboard_and_address(visit):
     tab = visit()
     assert heading(tab) == "Layer 3, head 9"  # the suggestion
@@ -389,7 +348,6 @@ def test_heads_are_chosen_by_click_keyboard_and_address(visit):
     assert heading(tab) == "Layer 1, head 2"
 
 
-@in_browser
 def test_heads_are_overlaid_in_colours(visit):
     tab = visit("#3-9@1")
     tab.get_by_label("Compare: choosing adds a head").check()
@@ -409,7 +367,6 @@ def test_heads_are_overlaid_in_colours(visit):
     assert heading(tab) == "2 heads"
 
 
-@in_browser
 def test_a_word_is_seen_from_both_sides_with_pointer_and_keyboard(visit):
     tab = visit("#3-9@1")
     all_lines = ink(tab, ".lines canvas")
@@ -438,7 +395,6 @@ def test_a_word_is_seen_from_both_sides_with_pointer_and_keyboard(visit):
     assert "strongest" in status(tab)
 
 
-@in_browser
 def test_the_matrix_tells_its_cells(visit):
     tab = visit("#3-9@1")
     tab.get_by_text("matrix", exact=True).click()
@@ -457,7 +413,6 @@ def test_the_matrix_tells_its_cells(visit):
     assert tab.locator(".matrix .spacer").bounding_box()["width"] < before
 
 
-@in_browser
 def test_special_tokens_are_hidden_and_rows_renormalised(visit):
     tab = visit("#3-9@2")
     word(tab, "barked").click()
@@ -473,7 +428,6 @@ def test_special_tokens_are_hidden_and_rows_renormalised(visit):
     assert "strongest" in status(tab)  # the word cannot be seen there
 
 
-@in_browser
 def test_words_and_wordpieces(visit):
     tab = visit("#3-9@1")
     assert word(tab, "unaffordable").count() == 1
@@ -485,7 +439,6 @@ def test_words_and_wordpieces(visit):
     assert word(tab, "unaffordable").count() == 1
 
 
-@in_browser
 def test_sentences_are_chosen_and_hostile_ones_are_text(visit):
     tab = visit()
     assert tab.locator("h1").inner_text().startswith("</script><img")
@@ -499,7 +452,6 @@ def test_sentences_are_chosen_and_hostile_ones_are_text(visit):
     assert not tab.get_by_text("Show marks").is_visible()
 
 
-@in_browser
 def test_words_are_tapped_on_a_narrow_touch_screen(visit):
     tab = visit("#3-9@1", width=390, has_touch=True, is_mobile=True, reduced_motion="reduce")
     tab.get_by_role("button", name="Layer 2, head 1", exact=True).tap()
@@ -520,7 +472,6 @@ def long_file(tmp_path_factory):
     return path
 
 
-@in_browser
 def test_128_tokens_and_144_heads_stay_smooth(visit, long_file):
     tab = visit(path=long_file, width=390)
     spent = tab.evaluate(
