@@ -1,4 +1,5 @@
 import json
+import subprocess
 import sys
 
 import pytest
@@ -114,3 +115,77 @@ def test_a_fingerprint_changes_with_what_a_chapter_depends_on_and_with_nothing_e
     monkeypatch.setattr(book, "notebook_path", lambda c: other if c == "surface" else path.with_name(f"{c}.ipynb"))
     assert book.fingerprint("surface", "smoke", tmp_path) != before["surface"]
     assert book.fingerprint("positional", "smoke", tmp_path) == before["positional"]
+
+
+HOSTILE = "</script><img src=x onerror=alert(1)>"
+
+
+def embedded(path):
+    """The data of an explorer's page."""
+    text = path.read_text(encoding="utf-8")
+    return json.loads(text.partition('<script type="application/json">')[2].partition("</script>")[0])
+
+
+def test_show_writes_a_page_and_says_where_and_how_large(monkeypatch, capsys, tmp_path):
+    path = tmp_path / "new" / "page.html"
+    code, out = bertlook(monkeypatch, capsys, "show", "The dog barked.", "--pair", "It was late.", "-o", path)
+    assert code == 0 and out.startswith(f"{path}\n{path.stat().st_size / 1e6:.2f} MB: 6 layers of 12 heads on 11 ")
+    (example,) = embedded(path)["examples"]
+    assert example["labels"] == "The dog barked . It was late .".split() and 1 in example["parts"]
+    assert "<h1>Attention explorer</h1>" in path.read_text()
+
+
+def test_show_takes_another_model_and_40_words_with_144_heads_stay_light(monkeypatch, capsys, tmp_path, bert_folder):
+    text = "The old bridge, which the council closed in May, was never repaired, and nobody seemed to mind. " * 3
+    words = " ".join(text.split()[:40])
+    code, out = bertlook(monkeypatch, capsys, "show", words, "--model", bert_folder, "-o", tmp_path / "page.html")
+    assert code == 0 and "12 layers of 12 heads" in out
+    assert (tmp_path / "page.html").stat().st_size < 1e6
+
+
+def test_hostile_text_is_shown_and_nothing_runs(monkeypatch, capsys, tmp_path, browser):
+    path = tmp_path / "page.html"
+    code, _ = bertlook(
+        monkeypatch, capsys, "show", f"See {HOSTILE}", "--pair", f"Or {HOSTILE}", "--title", HOSTILE, "-o", path
+    )
+    assert code == 0
+    tab = browser.new_page()
+    seen = []
+    tab.on("dialog", lambda dialog: (seen.append(dialog.message), dialog.dismiss()))
+    tab.on("console", lambda message: seen.append(message.text))
+    tab.on("pageerror", lambda error: seen.append(str(error)))
+    tab.on("request", lambda request: request.url == path.as_uri() or seen.append(request.url))
+    tab.goto(path.as_uri())
+    tab.wait_for_selector(".bertlook-explorer[data-ready]")
+    assert tab.locator("h1").inner_text() == HOSTILE
+    words = "".join(tab.locator(".text").first.locator("button").all_inner_texts())
+    assert words == f"[CLS]See{HOSTILE.replace(' ', '')}[SEP]Or{HOSTILE.replace(' ', '')}[SEP]"
+    assert not tab.locator("img").count() and not seen
+    tab.close()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "no text to show. Give a sentence"),
+        (("  ",), "no text to show. Give a sentence"),
+        (("A text", "--pair", " "), "the text to show is empty"),
+        (("\u200b",), "finds no word in '\\u200b'"),
+        (("A text", "--pair", "\u200b"), "finds no word in '\\u200b'"),
+        (("\udcff text",), "'\\udcff text' is not UTF-8"),
+        (("word " * 600,), "the text has 602 wordpieces with the special ones, but model 'minilm' takes 512. Shorten"),
+        (("A text", "--model", "./none"), "model './none': cannot be loaded"),
+        (("A text", "-o", "src"), "src: a folder. Name a file for the page, for example -o src/page.html."),
+        (("A text", "-o", "README.md/page.html"), "README.md/page.html: cannot be written"),
+    ],
+)
+def test_show_tells_a_mistake_in_one_line(monkeypatch, capsys, arguments, message):
+    code, out = bertlook(monkeypatch, capsys, "show", *arguments)
+    assert code.startswith("bertlook: ") and message in code and "\n" not in code and not out
+
+
+def test_a_text_that_is_too_long_ends_the_command_with_one_line_and_exit_code_1():
+    command = [sys.executable, "-c", "from bertlook.cli import main; main()", "show", "word " * 600]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 1 and not done.stdout
+    assert done.stderr.startswith("bertlook: the text has 602 wordpieces") and done.stderr.count("\n") == 1

@@ -120,6 +120,9 @@ def example(
             labels.append("")
         labels[-1] = given[sequence][first:end].strip()
         words.append(len(labels) - 1)
+    for number, each in enumerate(given):
+        if number not in of_text:
+            raise BertlookError(f"the tokenizer of model {encoder.name!r} finds no word in {each[:40]!a}. Give words.")
     ids = tuple(coded["input_ids"])
     segment = Segment(ids, tuple(coded["token_type_ids"]), words=tuple(words))
     between = of_text.index(1) if pair is not None else len(ids)  # the special tokens before it end the first text
