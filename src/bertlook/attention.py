@@ -232,4 +232,11 @@ def to_words(attention: Tensor, words: Tensor) -> Tensor:
     member = torch.nn.functional.one_hot(slots, count + 1).to(attention.dtype)  # [batch, token, word + 1]
     pieces = member[..., :count].sum(1).clamp_min(1)  # [batch, word]
     means = (member[..., :count] / pieces[:, None]).transpose(1, 2)  # [batch, word, token]
-    return means[:, None] @ (attention @ member[:, None])
+    layers, batch, heads, tokens, _ = attention.shape
+    result = attention.new_empty(layers, batch, heads, count, count + 1)
+    # Plain products layer by layer: broadcasting over layers and heads would copy both factors each time.
+    means = means[:, None].expand(-1, heads, -1, -1).reshape(batch * heads, count, tokens)
+    for layer, out in zip(attention, result, strict=True):
+        keys = torch.bmm(layer.reshape(batch, heads * tokens, tokens), member)
+        torch.bmm(means, keys.view(batch * heads, tokens, count + 1), out=out.view(batch * heads, count, count + 1))
+    return result

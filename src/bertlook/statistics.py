@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 import torch
@@ -74,3 +74,69 @@ def interval(resampled: Tensor | np.ndarray, level: float = LEVEL) -> tuple[np.n
     values = np.asarray(resampled)
     low, high = np.nanpercentile(values, [50 * (1 - level), 50 * (1 + level)], axis=0)
     return low, high
+
+
+def halves(groups: Sequence[Hashable] | np.ndarray) -> np.ndarray:
+    """Which half each item belongs to, [item] bool; items of one group stay together, the halves are even.
+
+    The largest group goes first, each to the half that has less; groups of one size by first appearance.
+    """
+    _, first, number, size = np.unique(np.asarray(groups), return_index=True, return_inverse=True, return_counts=True)
+    side, filled = np.zeros(len(size), dtype=bool), [0, 0]
+    for group in np.lexsort((first, -size)):
+        side[group] = filled[1] < filled[0]
+        filled[int(side[group])] += size[group]
+    return side[number]
+
+
+def held_out(outcomes: np.ndarray, half: np.ndarray) -> tuple[np.ndarray, tuple[int, int]]:
+    """Score each item by the option that was the best on the other half of the items.
+
+    Parameters
+    ----------
+    outcomes : array [item, option]
+        Right or wrong, or any score.
+    half : array [item], bool
+        As from :func:`halves`.
+
+    Returns
+    -------
+    score : array [item]
+        NaN where the other half is empty, so that nothing could be chosen.
+    chosen : (int, int)
+        The option chosen on the first half and that on the second, −1 where a half is empty.
+    """
+    score, chosen = np.full(len(outcomes), np.nan), [-1, -1]
+    for side in (False, True):
+        seen = outcomes[half == side]
+        if len(seen):
+            chosen[int(side)] = best = int(seen.sum(0, dtype=np.float64).argmax())
+            score[half != side] = outcomes[half != side, best]
+    return score, (chosen[0], chosen[1])
+
+
+def resample_mean(
+    values: np.ndarray, groups: Sequence[Hashable] | np.ndarray, resamples: int = RESAMPLES, seed: int = 0
+) -> np.ndarray:
+    """The mean over items in bootstrap samples of their groups.
+
+    Give paired differences as ``values`` to compare two systems on the same items.
+
+    Parameters
+    ----------
+    values : array [item, …]
+    groups : sequence [item]
+        Sentence or document of each item; these are drawn, with all of their items.
+
+    Returns
+    -------
+    array [resample, …]
+    """
+    values = np.asarray(values, dtype=np.float64)
+    _, number = np.unique(np.asarray(groups), return_inverse=True)
+    count = np.bincount(number).astype(np.float64)
+    sums = np.zeros((len(count), *values.shape[1:]))
+    np.add.at(sums, number, values)
+    weights = bootstrap_weights(len(count), resamples, seed).numpy()
+    total = np.tensordot(weights, sums, 1)
+    return total / (weights @ count).reshape(-1, *[1] * (values.ndim - 1))

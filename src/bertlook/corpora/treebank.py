@@ -17,6 +17,7 @@ from conllu.parser import parse_comment_line, parse_id_value, parse_int_value
 from bertlook.corpora import Corpus, gum, schemes
 from bertlook.corpora.coreference import PTB_BRACKETS
 from bertlook.corpora.silver import parser, parser_version, spacy_sentence
+from bertlook.corpora.text import WIKIPEDIA, articles, text_source
 from bertlook.errors import BertlookError
 from bertlook.files import checksum, read_text
 
@@ -96,17 +97,20 @@ def treebank(
     format: str | None = None,
     skip_invalid: bool = False,
     limit: int | None = None,
+    text: str = WIKIPEDIA,
 ) -> Corpus[Sentence]:
     """Read a treebank.
 
     Parameters
     ----------
     source : str or Path
-        ``"gum"``; ``"nltk"``, the Penn Treebank sample with gold heads and no relations (all are ``dep``); or a file or
-        folder of CoNLL-U, CoNLL-X, or lines ``word head-relation`` as the paper's authors use them.
+        ``"gum"``; ``"silver"``, running text parsed by spaCy; ``"nltk"``, the Penn Treebank sample with gold heads
+        and no relations (all are ``dep``); or a file or folder of CoNLL-U, CoNLL-X, or lines ``word head-relation``
+        as the paper's authors use them.
     split : str
         ``"train"``, ``"dev"``, ``"test"`` or ``"all"``. GUM's are its own; of the NLTK sample, files 1–159, 160–179
-        and 180–199; in a folder, the files with that word in their name.
+        and 180–199; in a folder, the files with that word in their name. Of a text, every tenth article is ``dev``,
+        the one after it ``test``, the others ``train``.
     scheme : str
         ``"paper"``: trees and labels as in Stanford Dependencies, see :func:`bertlook.corpora.schemes.from_ud`;
         a treebank that has these already is left as it is. ``"raw"``: as they are.
@@ -116,7 +120,10 @@ def treebank(
     skip_invalid : bool
         Leave out malformed sentences and count them, by reason, rather than stop at the first.
     limit : int, optional
-        At most so many sentences, evenly spaced over the treebank.
+        At most so many sentences, evenly spaced over the treebank; of silver, which is parsed as it is read, the
+        first.
+    text : str
+        The text for silver, as in :func:`bertlook.corpora.text.articles`.
 
     Returns
     -------
@@ -137,6 +144,9 @@ def treebank(
         raise BertlookError(f"limit={limit}. Ask for one sentence at least.")
     left_out: Counter[str] = Counter()
     about: dict[str, Any] = {"treebank": str(source), "split": split}
+    if source == "silver":
+        parsed = silver(_paragraphs(text, split, left_out), scheme, limit, f"{text} (silver: parsed by spaCy), {split}")
+        return replace(parsed, left_out=parsed.left_out + left_out, source=about | text_source(text) | parsed.source)
     if source == "gum":
         found = gum.paths(split)
         sentences = [s for name, file in found.items() for s in _read(file, "conllu", skip_invalid, left_out, name)]
@@ -158,6 +168,14 @@ def treebank(
     if limit and limit < len(sentences):
         sentences = [sentences[i * len(sentences) // limit] for i in range(limit)]
     return Corpus(name, sentences, left_out, about | _size(sentences, scheme))
+
+
+def _paragraphs(text: str, split: str, left_out: Counter[str]) -> Iterator[tuple[str, str]]:
+    """Document and text of each paragraph of a split: articles are dealt out by turns."""
+    turns = {"dev": {0}, "test": {1}, "train": set(range(2, 10)), "all": set(range(10))}[split]
+    for number, article in enumerate(articles(text, left_out)):
+        if number % 10 in turns:
+            yield from ((article.title, paragraph) for paragraph in article.paragraphs)
 
 
 def silver(
@@ -247,7 +265,7 @@ def _files(path: Path, split: str) -> list[Path]:
     if not path.exists():
         raise BertlookError(
             f"treebank {str(path)!r}: no such file or folder. Give CoNLL-U, CoNLL-X or the authors' files, or one of "
-            "the names gum and nltk."
+            "the names gum, silver and nltk."
         )
     if not path.is_dir():
         if split != "all":
