@@ -1,11 +1,14 @@
 """The rendered book, in a real browser where there is one."""
 
+import html as markup
 import re
+import struct
 from html.parser import HTMLParser
 from urllib.parse import unquote, urlsplit
 
 import nbformat
 import pytest
+import yaml
 
 from bertlook import book
 from browsing import AXE, LOOKS
@@ -76,6 +79,56 @@ def test_links_and_anchors_resolve_and_nothing_is_loaded_from_elsewhere(html):
     assert not missing
 
 
+def test_every_chapter_says_how_to_run_it_again_and_gives_its_data(html):
+    for chapter in book.chapters():
+        text = (html / "notebooks" / f"{chapter}.html").read_text(encoding="utf-8")
+        box = text[text.index('id="run-it-again-take-its-data"') :]
+        command = markup.unescape(re.sub(r"<[^>]+>", "", box.partition("<pre>")[2].partition("</pre>")[0]))
+        assert command.strip() == f".venv/bin/bertlook run {chapter} --profile smoke"
+        for file in (html / "results" / chapter).glob("*.csv"):
+            assert f'href="../results/{chapter}/{file.name}" download' in box
+        assert (
+            f'href="../_sources/notebooks/{chapter}.ipynb" download' in box or not (html / "results" / chapter).exists()
+        )
+        assert f"/edit/main/notebooks/{chapter}.ipynb" in text
+    assert "on results of surface and of " in (html / "notebooks/scorecard.html").read_text(encoding="utf-8")
+
+
+def previews(page):
+    """The meta elements that other sites read, by name."""
+    text = page.read_text(encoding="utf-8")
+    found = re.findall(r'<meta (?:property|name)="((?:og|twitter):[\w:]+|description)" content="([^"]*)" />', text)
+    assert len(found) == len(dict(found)), page
+    return {name: markup.unescape(value) for name, value in found}
+
+
+def test_links_to_pages_have_a_preview(html):
+    prose = [p for p in pages(html) if p.name not in {"genindex.html", "search.html"}]
+    for page in [html / "index.html", *prose]:
+        found = previews(page)
+        assert found["og:title"] and 20 < len(found["og:description"]) <= 300, page
+        picture = (page.parent / found["og:image"]).resolve()
+        head = picture.read_bytes()[:24]
+        assert head[:4] == b"\x89PNG" and struct.unpack(">II", head[16:]) == (1200, 630)
+        assert picture.stat().st_size < 1e5
+        assert re.search(
+            r"How much each of the 72 heads of minilm looks at the .* from \d+% to \d+%", found["og:image:alt"]
+        )
+    surface = previews(html / "notebooks/surface.html")
+    assert surface["og:title"] == "What do heads look at?" and surface["og:description"].startswith("For minilm, ")
+    assert previews(html / "book/method.html")["og:description"].startswith("As in the paper")
+
+
+def test_a_workflow_gives_links_their_own_repository_and_address(monkeypatch):
+    monkeypatch.delenv("GITHUB_REPOSITORY", raising=False)
+    plain = yaml.safe_load(book.configuration(ROOT / "_config.yml", "mine.yaml"))
+    assert plain["sphinx"]["config"]["bertlook_profile"] == "mine.yaml" and "baseurl" not in plain["html"]
+    monkeypatch.setenv("GITHUB_REPOSITORY", "Some/one")
+    mine = yaml.safe_load(book.configuration(ROOT / "_config.yml"))
+    assert mine["html"]["baseurl"] == "https://some.github.io/one/"
+    assert mine["repository"]["url"] == "https://github.com/Some/one"
+
+
 def test_pages_and_book_are_light(html):
     for page in pages(html):
         assert page.stat().st_size < 3e6, page
@@ -130,6 +183,30 @@ def test_axe_finds_no_violation(html, browser, width, theme):
         page.close()
     context.close()
     assert not violations
+
+
+def test_on_paper_there_is_only_the_text_in_dark_ink(html, browser):
+    page = browser.new_page(color_scheme="dark")
+    page.goto((html / "notebooks/surface.html").as_uri())
+    assert page.locator("details.hide").first.is_visible()
+    page.emulate_media(media="print")
+    for gone in (
+        ".bd-sidebar-primary",
+        ".bd-sidebar-secondary",
+        ".prev-next-footer",
+        ".bd-header-article",
+        "details.hide",
+    ):
+        assert not any(each.is_visible() for each in page.locator(gone).all()), gone
+    inks = ".bd-article p, .bertlook-figure text, .bertlook-figure figcaption, .bertlook-claims td, .cell_input span"
+    colours = page.eval_on_selector_all(
+        inks, "all => all.map(e => getComputedStyle(e).color.match(/\\d+/g).map(Number))"
+    )
+    assert len(colours) > 50 and all(max(rgb[:3]) < 0x90 for rgb in colours)
+    assert page.eval_on_selector_all(
+        ".bertlook-figure", "all => all.every(e => getComputedStyle(e).breakInside === 'avoid')"
+    )
+    page.close()
 
 
 def test_the_first_page_leads_to_the_index(html, browser):

@@ -240,17 +240,20 @@ def build(profile: str = "sample", out: Path | None = None) -> Path:
         write(stamp, current)
     if failed:
         raise BertlookError("; ".join(failed))
-    return render(out)
+    return render(out, profile)
 
 
-def render(out: Path) -> Path:
-    """Stage prose, executed notebooks and results as one Jupyter Book source and build it to ``out/html``."""
+def render(out: Path, profile: str = "sample") -> Path:
+    """Stage prose, executed notebooks and results as one Jupyter Book source and build it to ``out/html``.
+
+    ``profile`` is what the pages say they were run with.
+    """
     source, home = out / "source", root()
     wanted: dict[Path, Path] = {source / name: home / name for name in ("_toc.yml",)}
     wanted |= {source / p.relative_to(home): p for p in (home / "book").rglob("*") if p.is_file()}
     wanted |= {source / "notebooks" / f"{name}.ipynb": out / "notebooks" / f"{name}.ipynb" for name in chapters()}
     wanted |= {source / "extra" / "results" / p.relative_to(out / "results"): p for p in (out / "results").rglob("*.*")}
-    config = configuration(home / "_config.yml")
+    config = configuration(home / "_config.yml", profile)
     digest = hashlib.sha256(config.encode())
     for target, origin in sorted(wanted.items()):
         digest.update(str(target.relative_to(source)).encode() + origin.read_bytes())
@@ -298,9 +301,14 @@ def render(out: Path) -> Path:
     return html / "index.html"
 
 
-def configuration(path: Path) -> str:
-    """``_config.yml`` as it stands, with the repository that a workflow runs in, if it does."""
+def configuration(path: Path, profile: str = "sample") -> str:
+    """``_config.yml`` as it stands, with the profile, and the repository that a workflow runs in, if it does."""
     settings = yaml.safe_load(path.read_text(encoding="utf-8"))
+    settings["sphinx"]["config"]["bertlook_profile"] = profile
     if name := os.environ.get("GITHUB_REPOSITORY"):
+        owner, _, project = name.partition("/")
         settings["repository"]["url"] = f"https://github.com/{name}"
+        settings["html"]["baseurl"] = (
+            f"https://{owner.lower()}.github.io/{project}/"  # for previews and canonical links
+        )
     return yaml.safe_dump(settings, sort_keys=False, allow_unicode=True)
