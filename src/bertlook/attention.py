@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -91,8 +93,12 @@ def word_segment(encoder: Encoder, words: Sequence[str], document: int = 0) -> S
     return Segment(ids, (0,) * len(ids), document, numbers)
 
 
-def batches(encoder: Encoder, segments: Sequence[Segment], budget: int = TOKEN_BUDGET) -> Iterator[Batch]:
-    """Batches of segments of like length, longest first, each of at most ``budget`` wordpieces with padding.
+def batches(
+    encoder: Encoder, segments: Sequence[Segment], budget: int = TOKEN_BUDGET, shuffle: int | None = None
+) -> Iterator[Batch]:
+    """Batches of segments of like length, each of at most ``budget`` wordpieces with padding.
+
+    The longest come first; with a seed as ``shuffle`` the batches come in random order, as training needs them.
 
     Raises
     ------
@@ -105,11 +111,14 @@ def batches(encoder: Encoder, segments: Sequence[Segment], budget: int = TOKEN_B
             f"a segment has {len(segments[order[0]])} wordpieces, but model {encoder.name!r} takes "
             f"{encoder.max_tokens}. Set max_tokens={encoder.max_tokens} or less."
         )
-    start = 0
+    cuts, start = [], 0
     while start < len(order):
         length = len(segments[order[start]])
-        index = order[start : start + max(1, budget // length)]
-        start += len(index)
+        cuts.append(order[start : start + max(1, budget // length)])
+        start += len(cuts[-1])
+    if shuffle is not None:
+        random.Random(shuffle).shuffle(cuts)
+    for index in cuts:
         yield pad(encoder, [segments[i] for i in index], index)
 
 
@@ -175,18 +184,21 @@ def attend(
             bar.update(size)
 
 
-def record(encoder: Encoder, batch: Batch, attention: Tensor) -> None:
-    """One forward pass; its attention weights are written to ``attention`` [layer, batch, head, query, key]."""
+def record(encoder: Encoder, batch: Batch, attention: Tensor, **options: Any) -> Any:
+    """One forward pass; its attention weights are written to ``attention`` [layer, batch, head, query, key].
+
+    Returns the model's output; ``options`` go to the model, for example ``output_hidden_states=True``.
+    """
 
     def keep(layer: int, scores: Tensor, value: Tensor) -> Tensor:
         return torch.softmax(scores, -1, out=attention[layer])
 
     if encoder.tapped:
         with tapped(keep):
-            encoder.model(**batch.inputs(encoder))
-    else:
-        output = encoder.model(**batch.inputs(encoder), output_attentions=True)
-        torch.stack(output.attentions, out=attention)
+            return encoder.model(**batch.inputs(encoder), **options)
+    output = encoder.model(**batch.inputs(encoder), output_attentions=True, **options)
+    torch.stack(output.attentions, out=attention)
+    return output
 
 
 def measure(
@@ -230,8 +242,7 @@ def to_words(attention: Tensor, words: Tensor) -> Tensor:
     count = int(words.max()) + 1
     slots = torch.where(words < 0, count, words)
     member = torch.nn.functional.one_hot(slots, count + 1).to(attention.dtype)  # [batch, token, word + 1]
-    pieces = member[..., :count].sum(1).clamp_min(1)  # [batch, word]
-    means = (member[..., :count] / pieces[:, None]).transpose(1, 2)  # [batch, word, token]
+    means = word_means(words).to(attention.dtype)
     layers, batch, heads, tokens, _ = attention.shape
     result = attention.new_empty(layers, batch, heads, count, count + 1)
     # Plain products layer by layer: broadcasting over layers and heads would copy both factors each time.
@@ -240,3 +251,10 @@ def to_words(attention: Tensor, words: Tensor) -> Tensor:
         keys = torch.bmm(layer.reshape(batch, heads * tokens, tokens), member)
         torch.bmm(means, keys.view(batch * heads, tokens, count + 1), out=out.view(batch * heads, count, count + 1))
     return result
+
+
+def word_means(words: Tensor) -> Tensor:
+    """The matrix [batch, word, token] that takes the mean over each word's pieces; ``words`` [batch, token]."""
+    count = int(words.max()) + 1
+    member = torch.nn.functional.one_hot(torch.where(words < 0, count, words), count + 1)[..., :count].float()
+    return (member / member.sum(1, keepdim=True).clamp_min(1)).transpose(1, 2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
@@ -153,15 +153,20 @@ def heat_map(axes: Axes, values: np.ndarray, title: str, vmax: float | None = No
     axes.tick_params(length=0)
 
 
-def head_view(axes: Axes, tokens: Sequence[str], weights: np.ndarray, title: str) -> None:
-    """One head on one text: queries left, keys right, a line's darkness the attention. ``weights`` [query, key]."""
+def head_view(
+    axes: Axes, tokens: Sequence[str], weights: np.ndarray, title: str, marks: Collection[tuple[int, int]] = ()
+) -> None:
+    """One head on one text: queries left, keys right, a line's darkness the attention. ``weights`` [query, key].
+
+    The lines of ``marks``, pairs of query and key from 0, are orange and dashed.
+    """
     n = len(tokens)
     for i in range(n):
         for j in range(n):
             if weights[i, j] > 0.02:
-                axes.plot(
-                    [0, 1], [-i, -j], color=BLUE, alpha=float(weights[i, j]) ** 0.8, lw=1.5, solid_capstyle="round"
-                )
+                colour, dash = (ORANGE, "--") if (i, j) in marks else (BLUE, "-")
+                alpha = float(weights[i, j]) ** 0.8
+                axes.plot([0, 1], [-i, -j], dash, color=colour, alpha=alpha, lw=1.5, solid_capstyle="round")
     for i, token in enumerate(tokens):
         text = token.replace("$", r"\$")
         axes.text(-0.04, -i, text, ha="right", va="center", fontsize=9)

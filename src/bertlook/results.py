@@ -7,7 +7,7 @@ import json
 import os
 import platform
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -184,6 +184,28 @@ def claims_table(frame: pd.DataFrame, page: str = "") -> HTML:
         "<div class='bertlook-scroll' tabindex='0' role='group' aria-label='Claims'>"
         f"<table class='bertlook-claims'><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
     )
+
+
+def reading_table(columns: Mapping[str, Sequence[object]], label: str) -> HTML:
+    """Columns as a table for reading; every cell is escaped, but those that are ``HTML`` already."""
+
+    def cell(value: object) -> str:
+        return value.data if isinstance(value, HTML) else html.escape(str(value))
+
+    head = "".join(f"<th scope='col'>{html.escape(name)}</th>" for name in columns)
+    rows = [
+        "<tr>" + "".join(f"<td>{cell(value)}</td>" for value in row) + "</tr>"
+        for row in zip(*columns.values(), strict=True)
+    ]
+    return HTML(
+        f"<div class='bertlook-scroll' tabindex='0' role='group' aria-label='{html.escape(label, quote=True)}'>"
+        f"<table class='bertlook-table'><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
+    )
+
+
+def head_link(layer: int, head: int, page: str = "explorer.html") -> HTML:
+    """``4-10``, linked to that head in the explorer; layers and heads from 1."""
+    return HTML(f"<a href='{html.escape(page)}#{layer}-{head}'>{layer}-{head}</a>")
 
 
 def write(path: Path, text: str) -> None:
