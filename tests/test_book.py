@@ -1,6 +1,7 @@
 """The rendered book, in a real browser where there is one."""
 
 import html as markup
+import pkgutil
 import re
 import struct
 from html.parser import HTMLParser
@@ -10,6 +11,7 @@ import nbformat
 import pytest
 import yaml
 
+import bertlook
 from bertlook import book
 from browsing import AXE, LOOKS
 
@@ -127,6 +129,18 @@ def test_a_workflow_gives_links_their_own_repository_and_address(monkeypatch):
     mine = yaml.safe_load(book.configuration(ROOT / "_config.yml"))
     assert mine["html"]["baseurl"] == "https://some.github.io/one/"
     assert mine["repository"]["url"] == "https://github.com/Some/one"
+
+
+def test_the_package_page_has_every_public_module_and_its_example_runs(html):
+    text = (html / "book/api.html").read_text(encoding="utf-8")
+    names = {m.name for m in pkgutil.walk_packages(bertlook.__path__, "bertlook.")} - {"bertlook.book", "bertlook.cli"}
+    assert {f"module-{name}" for name in names} <= Links(text).anchors
+    assert "bertlook.encoder.load" in Links(text).anchors and "bertlook.surface.Surface.means" in Links(text).anchors
+    prose = (ROOT / "book/api.md").read_text(encoding="utf-8")
+    code = re.findall(r"```python\n(.*?)```", prose, flags=re.S)[0]
+    known: dict = {}
+    exec(code.replace("count=60", "count=2"), known)
+    assert known["surface"].means()["cls"].shape == (6, 12)
 
 
 def test_pages_and_book_are_light(html):

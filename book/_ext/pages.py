@@ -34,6 +34,12 @@ def without_thebe(app: Sphinx, page: str, template: str, context: dict[str, Any]
     context["script_files"] = [script for script in context["script_files"] if belongs(script)]
 
 
+def signature(found: re.Match[str]) -> str:
+    """The lines of a long signature are no list of definitions, as Sphinx has it."""
+    lines = re.sub(r"<dd>(.*?)</dd>", r'<span class="sig-line">\1</span>', found[2], flags=re.S)
+    return f"{found[1]}{lines}"
+
+
 def mend(app: Sphinx, failed: Exception | None) -> None:
     """Correct what the theme's templates get wrong for screen readers."""
     if failed or app.builder.name != "html":
@@ -48,6 +54,7 @@ def mend(app: Sphinx, failed: Exception | None) -> None:
         page = re.sub(r'(<button[^>]*theme-switch-button[^>]*?) aria-label="Color mode"', r"\1", page)
         page = page.replace('<div role="list" class="citation-list">', '<div class="citation-list">')
         page = page.replace(' role="doc-biblioentry"', "")
+        page = re.sub(r'(class="sig-paren">\(</span>)\s*<dl>\n(.*?)</dl>', signature, page, flags=re.S)
         brand = '<div class="sidebar-primary-item">'
         page = page.replace(brand, f'{brand[:-1]} role="navigation" aria-label="Title and search">', 1)
         if page != old:
