@@ -221,7 +221,7 @@ def trained(encoder, vectors):
 
     def run(net, items, **kinds):
         probes = {name: kind(net, vectors) for name, kind in kinds.items()}
-        probing.train(net, items, train_segments, probes, vectors, passes=2, progress=None)
+        probing.train(net, items, train_segments, probes, vectors, passes=3, progress=None)
         return probing.evaluate(net, dev.items, dev_segments, probes, vectors, progress=None).right
 
     attention = {"attention": probing.AttentionProbe, "words": probing.AttentionWordsProbe}

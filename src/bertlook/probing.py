@@ -24,7 +24,7 @@ from bertlook.statistics import halves
 from bertlook.tap import NAME
 
 SEEDS = 3
-TRAIN_BUDGET = 1024
+TRAIN_BUDGET = 512
 RIGHT_BRANCHING = "right-branching"
 #: Rows of Table 3 and what the paper's reference calls them; its last row is not UAS but UUAS.
 ROWS = {
@@ -225,7 +225,7 @@ class Probe(nn.Module):
 class AttentionProbe(Probe):
     """Attention only: ``s[i, j] = Σ_k w_k α_k[i, j] + u_k α_k[j, i]`` (§5); the root from start and end token."""
 
-    rate = 0.02
+    rate = 0.01
 
     def __init__(self, encoder: Encoder, vectors: WordVectors, seeds: int = SEEDS) -> None:
         heads = encoder.layers * encoder.heads
@@ -244,7 +244,7 @@ class AttentionProbe(Probe):
 class AttentionWordsProbe(Probe):
     """Attention and words: the weights are linear functions of both words' vectors, ``W_k (v_i ⊕ v_j)`` (§5)."""
 
-    rate = 0.01
+    rate = 0.003
 
     def __init__(self, encoder: Encoder, vectors: WordVectors, seeds: int = SEEDS) -> None:
         heads, dimension = encoder.layers * encoder.heads, vectors.table.shape[1] + 1
@@ -274,7 +274,7 @@ class AttentionWordsProbe(Probe):
 class DistanceWordsProbe(Probe):
     """No attention: the distance and both words' vectors through one hidden layer (§5's baseline)."""
 
-    rate = 0.01
+    rate = 0.02
 
     def __init__(
         self, encoder: Encoder, vectors: WordVectors, seeds: int = SEEDS, hidden: int = 64, reach: int = 20

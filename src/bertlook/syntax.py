@@ -110,7 +110,8 @@ class HeadParser(Metric):
         if not about:
             return
         choices = (maps[:, rows, :, places], maps[:, rows, :, :, places])  # each [scored, layer, head, word]
-        chosen = torch.stack([choice.argmax(-1).cpu() for choice in choices], 1)
+        # numpy's argmax is twice as fast here as torch's.
+        chosen = torch.stack([torch.from_numpy(choice.float().cpu().numpy().argmax(-1)) for choice in choices], 1)
         self.about.append(torch.tensor(about))
         self.correct.append(chosen == torch.tensor(golds)[:, None, None, None])
 
