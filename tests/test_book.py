@@ -5,6 +5,7 @@ import pkgutil
 import re
 import struct
 from html.parser import HTMLParser
+from importlib.metadata import version
 from urllib.parse import unquote, urlsplit
 
 import nbformat
@@ -161,6 +162,13 @@ def test_the_package_page_has_every_public_module_and_its_example_runs(html):
     known: dict = {}
     exec(code.replace("count=60", "count=2"), known)
     assert known["surface"].means()["cls"].shape == (6, 12)
+
+
+def test_the_citation_is_that_of_the_repository(html):
+    known = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    text = markup.unescape(re.sub(r"<[^>]+>", "", (html / "book/cite.html").read_text(encoding="utf-8")))
+    assert f"version = {{{known['version']}}}" in text and f"version = {{{version('bertlook')}}}" in text
+    assert known["repository-code"] in text and "@inproceedings{clark2019," in text and "devlin" not in text
 
 
 def test_pages_and_book_are_light(html):
