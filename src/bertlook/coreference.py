@@ -18,13 +18,19 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor
 from torchmetrics import Metric
 
+from bertlook import published
 from bertlook.agreement import features
+from bertlook.attention import Segment, attend, to_words, word_segment
 from bertlook.corpora.coreference import KINDS, Document
+from bertlook.encoder import Encoder
+from bertlook.errors import BertlookError
+from bertlook.statistics import halves, held_out, interval, resample_mean
 
 DIRECTIONS = ("mention→antecedent", "antecedent→mention")
 #: What is known of each scored mention; ``mention`` is its place in ``Document.mentions``.
@@ -270,3 +276,142 @@ def score_baselines(
             rows.append([document.mentions[i].head in question.right for i in answers])
     correct = torch.tensor(rows, dtype=torch.bool).view(-1, len(BASELINES))
     return mention_table(_joined(about, (0, len(COLUMNS)), torch.long)), correct, left_out
+
+
+# ------------------------------------------------------------------------------------- a corpus, from words to table
+
+
+def fit(
+    encoder: Encoder, documents: Sequence[Document], max_tokens: int = 128
+) -> tuple[list[Segment], list[int], Counter[str]]:
+    """Each document cut to the whole words among its first ``max_tokens`` wordpieces, special tokens included.
+
+    Returns
+    -------
+    segments : list of Segment
+    words_kept : list of int
+        How many words of each document take part.
+    left_out : Counter
+        Words beyond the cut, mentions beyond it, and the rest of :func:`questions`' reasons.
+    """
+    room = min(max_tokens, encoder.max_tokens) - len(word_segment(encoder, []))
+    segments, kept, left_out = [], [], Counter[str]()
+    for number, document in enumerate(documents):
+        coded = encoder.tokenizer(
+            list(document.words), is_split_into_words=True, add_special_tokens=False, verbose=False
+        )
+        owners = coded.word_ids()
+        count = len(document.words) if len(owners) <= room else int(owners[room])
+        segments.append(word_segment(encoder, document.words[:count], number))
+        kept.append(count)
+        left_out["words beyond the cut"] += len(document.words) - count
+        left_out += questions(document, count)[1]
+    return segments, kept, +left_out
+
+
+def score_heads(
+    encoder: Encoder,
+    documents: Sequence[Document],
+    segments: Sequence[Segment],
+    words_kept: Sequence[int],
+    progress: str | None = "attention",
+) -> AntecedentSelection:
+    """All heads on all documents, in one pass; the last three as from :func:`fit`."""
+    measure = AntecedentSelection(encoder.layers, encoder.heads)
+    for attention, batch in attend(encoder, segments, progress=progress):
+        words = to_words(attention, batch.words)
+        for row, number in enumerate(batch.index):
+            measure.update(words[:, row], documents[number], words_kept[number], number)
+    return measure
+
+
+@dataclass(frozen=True)
+class Contest:
+    """The heads and the baselines on the same mentions, with the head chosen fairly.
+
+    Attributes
+    ----------
+    mentions : DataFrame
+        ``document, mention, kind, distance``.
+    right : dict
+        System → array [mention], 0 or 1. ``head, same documents`` is the best head chosen on these mentions, the
+        paper's way; ``head, held out`` the one chosen on one half of the documents and scored on the other, and
+        the other way round.
+    best : (int, int)
+        Layer and head of the former, from 1.
+    chosen : list of (int, int)
+        Layers and heads chosen on the two halves, from 1.
+    """
+
+    mentions: pd.DataFrame
+    right: dict[str, np.ndarray]
+    best: tuple[int, int]
+    chosen: list[tuple[int, int]]
+
+    def kinds(self) -> list[tuple[str, np.ndarray]]:
+        """``all`` and each mention type, with which mentions are of it."""
+        kind = self.mentions["kind"].to_numpy()
+        return [("all", np.ones(len(kind), dtype=bool)), *((name, kind == name) for name in KINDS)]
+
+    def table(self) -> pd.DataFrame:
+        """The paper's Table 2: ``system, mention_type, n, accuracy, ci_low, ci_high, paper_accuracy``.
+
+        Intervals are 95%, bootstrapped over documents.
+        """
+        reference = published.reference()["table2"]
+        rows = []
+        for system, right in self.right.items():
+            theirs = dict(zip(reference["columns"], reference[PAPER[system]], strict=True))
+            for kind, some in self.kinds():
+                if not some.any():
+                    continue
+                low, high = interval(resample_mean(right[some], self.mentions["document"].to_numpy()[some]))
+                rows.append([system, kind, int(some.sum()), right[some].mean(), low, high, theirs[kind] / 100])
+        columns = ["system", "mention_type", "n", "accuracy", "ci_low", "ci_high", "paper_accuracy"]
+        return pd.DataFrame(rows, columns=columns)
+
+    def difference(self, system: str, other: str, kind: str = "all") -> tuple[float, float, float, int]:
+        """Accuracy of one system minus another's on the same mentions: value, interval, number of mentions."""
+        some = dict(self.kinds())[kind]
+        gap = self.right[system][some].astype(float) - self.right[other][some]
+        low, high = interval(resample_mean(gap, self.mentions["document"].to_numpy()[some]))
+        return float(gap.mean()), float(low), float(high), int(some.sum())
+
+
+SAME, HELD_OUT = "head, same documents", "head, held out"
+#: Our systems and the paper's rows.
+PAPER = {
+    "nearest": "nearest",
+    "head match": "head_match",
+    "rule-based": "rule_based",
+    SAME: "head_5_4",
+    HELD_OUT: "head_5_4",
+}
+
+
+def contest(
+    heads: AntecedentSelection, documents: Sequence[Document], words_kept: Sequence[int], direction: str = DIRECTIONS[0]
+) -> Contest:
+    """Set heads and baselines against each other; heads are read in one direction, the paper's unless said.
+
+    Raises
+    ------
+    BertlookError
+        No document has a mention with an antecedent.
+    """
+    mentions, baselines, _ = score_baselines(documents, words_kept)
+    outcomes = heads.outcomes()[:, DIRECTIONS.index(direction)].flatten(1).cpu().numpy()
+    if not len(mentions):
+        raise BertlookError("no mention has an antecedent before the cut. Give longer documents, or more.")
+    if not mentions.equals(heads.mentions()):
+        raise ValueError("heads and baselines were scored on different mentions")
+    score, chosen = held_out(outcomes, halves(mentions["document"].to_numpy()))
+    best = int(outcomes.sum(0).argmax())
+
+    def place(option: int) -> tuple[int, int]:
+        layer, head = divmod(option, heads.shape[2])
+        return layer + 1, head + 1
+
+    right = {name: baselines[:, k].numpy() for k, name in enumerate(BASELINES)}
+    right |= {SAME: outcomes[:, best], HELD_OUT: score}
+    return Contest(mentions, right, place(best), [place(option) for option in chosen if option >= 0])
