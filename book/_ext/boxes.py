@@ -39,7 +39,7 @@ def downloads(chapter: str, folder: Path) -> str:
         f'<li><a href="{html.escape(address)}" download>{html.escape(address.rpartition("/")[2])}</a>, {what}</li>'
         for address, what in lines
     )
-    return f":::{{admonition}} Data of this chapter\n<ul>{items}</ul>\n:::\n"
+    return f":::{{admonition}} Data of this chapter\n```{{raw}} html\n<ul>{items}</ul>\n```\n:::\n"
 
 
 def add(app: Sphinx, page: str, source: list[str]) -> None:

@@ -1,0 +1,120 @@
+"""A token that looks like markup, in a corpus or a vocabulary, is text wherever it is shown.
+
+In the explorer: test_explorer.py; from ``bertlook show``: test_cli.py; here tables, figures and the pages of the book.
+"""
+
+import json
+import re
+import shutil
+from html.parser import HTMLParser
+
+import pandas as pd
+import pytest
+
+from bertlook import book
+from bertlook import encoder as encoders
+from bertlook.figures import head_view, plt, show
+from bertlook.results import Claim, Results, claims_table, head_link, reading_table
+
+HOSTILE = "</script><img/src=x/onerror=alert(1)>"
+QUOTING = f"'\"{HOSTILE}"
+ROOT = book.root()
+
+
+class Page(HTMLParser):
+    """Tags, attributes and text of a fragment."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.attributes, self.text = set(), [], ""
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.add(tag)
+        self.attributes += attributes
+        assert not [name for name, _ in attributes if name.startswith("on")]
+
+    def handle_data(self, data):
+        self.text += data
+
+
+def test_tables_for_reading_show_it():
+    shown = Page(reading_table({QUOTING: [QUOTING, 1], "head": [head_link(4, 10), "none"]}, QUOTING).data)
+    assert shown.tags == {"div", "table", "thead", "tbody", "tr", "th", "td", "a"}
+    assert shown.text.count(QUOTING) == 2 and ("aria-label", QUOTING) in shown.attributes
+    assert ("href", "explorer.html#4-10") in shown.attributes
+
+
+def test_claims_show_it(tmp_path):
+    claim = Claim(QUOTING, QUOTING, QUOTING, QUOTING, 0.6, 0.5, 0.7, QUOTING, 0.5, evidence=QUOTING)
+    plain = Page(
+        claims_table(pd.DataFrame([Claim("a", "b", "c", "d", 0.6, 0.5, 0.7, "e", 0.5, evidence="f").row()])).data
+    )
+    output = Results("surface", str(tmp_path), {})
+    for table in (output.claims([claim]), claims_table(pd.read_csv(tmp_path / "surface/claims.csv"), QUOTING)):
+        shown = Page(table.data)
+        assert shown.tags == plain.tags and shown.text.count(QUOTING) == 4
+        assert ("id", f"claim-{QUOTING}") in shown.attributes
+
+
+def test_provenance_shows_it(tmp_path, tiny_folder):
+    output = Results("surface", str(tmp_path), {"example": QUOTING})
+    shown = Page(output.provenance(encoders.load(str(tiny_folder))).data)
+    assert shown.tags == {"pre"} and json.loads(shown.text)["parameters"]["example"] == QUOTING
+
+
+def test_figures_show_it_in_picture_alternative_text_and_caption():
+    figure, axes = plt.subplots()
+    tokens = [HOSTILE, "$", "a$b$c", "&lt;", "\\frac"]
+    head_view(axes, tokens, pd.DataFrame(0.5, range(5), range(5)).to_numpy(), HOSTILE)
+    shown = Page(show(figure, "hostile", alt=QUOTING, caption=QUOTING, data=[f"surface/{HOSTILE}.csv"]).data)
+    assert not {"img", "script"} & shown.tags and ("aria-label", QUOTING) in shown.attributes
+    assert shown.text.count(HOSTILE) == 2 * 1 + 1 + 1 + 1  # left, right, title, caption, link
+    assert [each for each in ("$", "a$b$c", "&lt;", "\\frac") if shown.text.count(each) < 2] == []
+
+
+@pytest.fixture(scope="module")
+def hostile_model(tiny_folder, tmp_path_factory):
+    """A model whose start and end token look like markup."""
+    folder = tmp_path_factory.mktemp("hostile") / "model"
+    shutil.copytree(tiny_folder, folder)
+    for file in (folder / "tokenizer.json", folder / "tokenizer_config.json"):
+        text = file.read_text(encoding="utf-8")
+        for name in ("CLS", "SEP"):
+            text = text.replace(f'"[{name}]"', json.dumps(f"[{name}{HOSTILE}]"))
+        file.write_text(text, encoding="utf-8")
+    return folder
+
+
+def test_pages_of_the_book_show_it(hostile_model, tmp_path, monkeypatch, request):
+    text = tmp_path / "text.txt"
+    sentence = f"The old {HOSTILE} bridge was closed in May, which nobody minded at all."
+    text.write_text("\n\n".join([sentence] * 9), encoding="utf-8")
+    given = {"model": str(hostile_model), "text": str(text), "segments": 8, "example": f"See {HOSTILE} there"}
+    book.run_chapter("surface", "smoke", given, tmp_path)
+
+    home = tmp_path / "home"  # a book of this one chapter
+    shutil.copytree(ROOT / "book", home / "book")
+    shutil.copyfile(ROOT / "_config.yml", home / "_config.yml")
+    for name in ("index", "method"):  # without links to the other chapters
+        (home / f"book/{name}.md").write_text(f"# {name}\n\nA page.\n", encoding="utf-8")
+    pages = ["book/method", "book/glossary", "book/references", "notebooks/surface"]
+    toc = "format: jb-book\nroot: book/index\nchapters:\n" + "".join(f"- file: {page}\n" for page in pages)
+    (home / "_toc.yml").write_text(toc, encoding="utf-8")
+    monkeypatch.setattr(book, "root", lambda: home)
+    monkeypatch.setattr(book, "chapters", lambda: ["surface"])
+    page = book.render(tmp_path, "smoke").parent / "notebooks/surface.html"
+
+    source = page.read_text(encoding="utf-8")
+    assert "<img/" not in source and "&lt;img/src=x/onerror=alert(1)&gt;" in source
+    assert f"[CLS{HOSTILE}]" in re.sub(r"\s+", " ", Page(source[source.index("<article") :]).text)
+
+    browser = request.getfixturevalue("browser")
+    tab, seen = browser.new_page(), []
+    tab.on("dialog", lambda dialog: (seen.append(dialog.message), dialog.dismiss()))
+    tab.on("pageerror", lambda error: seen.append(str(error)))
+    tab.goto(page.as_uri())
+    assert f"[CLS{HOSTILE}]" in tab.locator("article").inner_text()
+    assert not tab.locator("article img").count() and not seen
+    assert HOSTILE in tab.locator("#fig-patterns svg").get_attribute("aria-label")
+    tab.close()
