@@ -5,11 +5,12 @@ from __future__ import annotations
 import html
 import io
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import seaborn as sns
 from IPython.display import HTML
 from matplotlib.axes import Axes
@@ -49,7 +50,14 @@ sns.set_theme(
 )
 
 
-def show(figure: Figure, name: str, alt: str, caption: str = "", data: Sequence[str] = ()) -> HTML:
+def show(
+    figure: Figure,
+    name: str,
+    alt: str,
+    caption: str = "",
+    data: Sequence[str] = (),
+    tooltips: Mapping[str, str] | None = None,
+) -> HTML:
     """Embed a figure as vector graphics that follow the page's theme, with its alternative text and its data.
 
     Parameters
@@ -64,6 +72,8 @@ def show(figure: Figure, name: str, alt: str, caption: str = "", data: Sequence[
         Plain text below the figure.
     data : sequence of str
         Result files it was drawn from, as ``"surface/heads.csv"``.
+    tooltips : mapping of str to str, optional
+        ``gid`` of an artist → plain text shown when it is pointed at.
     """
     buffer = io.StringIO()
     with mpl.rc_context({"svg.hashsalt": name}):
@@ -77,6 +87,9 @@ def show(figure: Figure, name: str, alt: str, caption: str = "", data: Sequence[
     svg = svg.replace('<text style="', '<text style="fill: currentColor; ')
     svg = re.sub(r'\bid="', f'id="{name}-', svg)
     svg = re.sub(r'(url\(|href=")#', rf"\1#{name}-", svg)
+    for gid, text in (tooltips or {}).items():
+        opening = f'<g id="{name}-{gid}">'
+        svg = svg.replace(opening, f"{opening}<title>{html.escape(text)}</title>", 1)
     width = re.search(r'width="([\d.]+)pt"', svg)
     size = f"max-width:{float(width[1]) * 5 / 3:.0f}px" if width else ""  # a quarter larger than printed
     svg = re.sub(r'width="[\d.]+pt" height="[\d.]+pt"|height="[\d.]+pt" width="[\d.]+pt"', "", svg, count=1)
@@ -173,3 +186,36 @@ def head_view(
         axes.text(1.04, -i, text, ha="left", va="center", fontsize=9)
     axes.set(xlim=(-0.9, 1.9), ylim=(-n + 0.4, 0.6), title=title)
     axes.axis("off")
+
+
+def scatter_heads(
+    axes: Axes,
+    heads: pd.DataFrame,
+    groups: Sequence[str],
+    label: str = "",
+    prefix: str = "dot",
+    page: str = "explorer.html",
+) -> None:
+    """Heads as dots at ``x, y``, each group with a colour and a marker, each dot linked to the explorer.
+
+    Parameters
+    ----------
+    heads : DataFrame
+        ``layer, head, x, y``; a dot's ``gid`` is ``prefix-layer-head``.
+    groups : sequence of str [head]
+        What each head belongs to; groups in the order of their first head.
+    """
+    order = list(dict.fromkeys(groups))
+    palette = sns.color_palette("viridis", len(order)) if len(order) > 6 else (*COLOURS, "#E69F00", GREY)
+    markers = "o^sDvP*X<>pdh8"
+    for row, group in zip(heads.itertuples(), groups, strict=True):
+        k = order.index(group)
+        gid, url = f"{prefix}-{row.layer}-{row.head}", f"{page}#{row.layer}-{row.head}"
+        first = group not in axes.get_legend_handles_labels()[1]
+        axes.scatter(
+            [row.x], [row.y], color=[palette[k]], marker=markers[k % len(markers)], s=34, alpha=0.9, lw=0.4,
+            edgecolor="black", gid=gid, urls=[url], label=group if first else None,
+        )  # fmt: skip
+    axes.set_aspect("equal", "datalim")
+    axes.set(xticks=[], yticks=[], title=label)
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.02), ncols=3, fontsize=9, handletextpad=0.2)
