@@ -4,6 +4,7 @@ import json
 import re
 from html.parser import HTMLParser
 
+import nbformat
 import pytest
 import torch
 from hypothesis import given
@@ -27,6 +28,7 @@ from bertlook.explorer import (
     widget,
 )
 from browsing import AXE, LOOKS
+from small_book import small_book
 
 HOSTILE = "</script><img src=x onerror=window.hit=1><!--&amp;\u2028'\""
 FARMERS = "The dog that the unaffordable farmers bought barked .".split()
@@ -495,3 +497,78 @@ def test_128_tokens_and_144_heads_stay_smooth(visit, long_file):
     for _ in range(40):
         tab.keyboard.press("ArrowDown")
     assert tab.locator(".lines").evaluate("(panel) => panel.scrollTop") > 0
+
+
+def test_all_heads_are_drawn_on_paper(visit, long_file):
+    tab = visit(path=long_file, width=390)
+    below = tab.locator(".grid canvas").last
+    assert below.evaluate("(c) => c.width") == 300  # as a canvas is before anything is drawn on it
+    tab.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert below.evaluate("(c) => c.width") < 100
+
+
+# ---- in a page of the book ---------------------------------------------------------------------------------------
+
+LONG = [
+    "The old bridge , which the council of the town had closed in May after long debates , was never repaired .",
+    "The dog that the farmers bought barked at the men who came along the road to the market with carts on Saturday .",
+    "She told her brother that the letter he had written to the newspaper would be printed if it were short .",
+    "Engineers from three countries met in the capital to decide how the tunnel under the mountain could be safe .",
+]
+
+
+@pytest.fixture(scope="module")
+def in_book(encoder, tmp_path_factory):
+    """A page with an explorer of four long sentences, as Jupyter Book renders it."""
+    out = tmp_path_factory.mktemp("book")
+    examples = [example_from_words(encoder, text.split(), [(0, 2, "det")], note=HOSTILE) for text in LONG]
+    cell = nbformat.v4.new_code_cell("HTML(widget(examples))", metadata={"tags": ["hide-input"]})
+    cell.outputs = [nbformat.v4.new_output("execute_result", {"text/html": widget(examples)}, execution_count=1)]
+    cells = [nbformat.v4.new_markdown_cell("# Explorer\n\n## Four sentences"), cell]
+    (out / "notebooks").mkdir()
+    kernel = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
+    about = kernel | {"language_info": {"name": "python"}}
+    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=about), out / "notebooks/explorer.ipynb")
+    return small_book(out, ["explorer"]) / "explorer.html"
+
+
+def test_a_page_of_the_book_is_light_and_has_an_anchor_for_each_head(in_book):
+    text = in_book.read_text(encoding="utf-8")
+    assert len(text.encode()) < 3e6
+    anchors = re.findall(r'<span id="(\d+-\d+)"></span>', text)
+    assert anchors == [f"{layer}-{head}" for layer in range(1, 7) for head in range(1, 13)]
+
+
+@pytest.mark.parametrize(("width", "theme"), LOOKS)
+def test_the_explorer_works_in_a_page_of_the_book(in_book, browser, width, theme):
+    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme)
+    tab, complaints = context.new_page(), []
+    tab.on("console", lambda message: message.type == "error" and complaints.append(message.text))
+    tab.on("pageerror", lambda error: complaints.append(str(error)))
+    tab.on("request", lambda r: r.url.startswith(("file:", "data:")) or complaints.append(r.url))
+    tab.goto(in_book.as_uri() + "#4-10")
+    tab.wait_for_selector(".bertlook-explorer[data-ready]")
+    assert heading(tab) == "Layer 4, head 10"
+    tab.wait_for_function("document.querySelector('.bertlook-explorer').getBoundingClientRect().top < innerHeight / 2")
+    assert not tab.evaluate("document.documentElement.scrollWidth > window.innerWidth")
+
+    ask = "(e) => getComputedStyle(e).color.match(/\\d+/g).slice(0, 3).reduce((a, b) => a + +b, 0) > 384"
+    light_ink = [tab.locator(".bertlook-explorer").evaluate(ask)]
+    if AXE.exists():
+        tab.evaluate(AXE.read_text(encoding="utf-8"))
+        found = tab.evaluate("axe.run({preload: false}).then(r => r.violations.map(v => [v.id, v.nodes[0].html]))")
+        assert not found
+    tab.evaluate(
+        "document.documentElement.dataset.theme = document.documentElement.dataset.theme == 'dark' ? 'light' : 'dark'"
+    )
+    settle(tab)
+    light_ink.append(tab.locator(".bertlook-explorer").evaluate(ask))
+    assert light_ink == [theme == "dark", theme == "light"]  # the page's theme is followed, then its button
+
+    word(tab, "bridge").click()
+    assert "“bridge” attends" in status(tab) and ink(tab, ".lines canvas")
+    tab.locator("select").first.select_option(index=1)
+    word(tab, "farmers").wait_for()
+    assert tab.locator(".note").inner_text().startswith("</script><img src=x")
+    assert tab.evaluate("window.hit === undefined && !document.querySelector('article img')") and not complaints
+    context.close()

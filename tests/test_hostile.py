@@ -15,10 +15,10 @@ from bertlook import book
 from bertlook import encoder as encoders
 from bertlook.figures import head_view, plt, show
 from bertlook.results import Claim, Results, claims_table, head_link, reading_table
+from small_book import small_book
 
 HOSTILE = "</script><img/src=x/onerror=alert(1)>"
 QUOTING = f"'\"{HOSTILE}"
-ROOT = book.root()
 
 
 class Page(HTMLParser):
@@ -86,25 +86,14 @@ def hostile_model(tiny_folder, tmp_path_factory):
     return folder
 
 
-def test_pages_of_the_book_show_it(hostile_model, tmp_path, monkeypatch, request):
+def test_pages_of_the_book_show_it(hostile_model, tmp_path, request):
     text = tmp_path / "text.txt"
     sentence = f"The old {HOSTILE} bridge was closed in May, which nobody minded at all."
     text.write_text("\n\n".join([sentence] * 9), encoding="utf-8")
     given = {"model": str(hostile_model), "text": str(text), "segments": 8, "example": f"See {HOSTILE} there"}
     book.run_chapter("surface", "smoke", given, tmp_path)
 
-    home = tmp_path / "home"  # a book of this one chapter
-    shutil.copytree(ROOT / "book", home / "book")
-    shutil.copyfile(ROOT / "_config.yml", home / "_config.yml")
-    for name in ("index", "method"):  # without links to the other chapters
-        (home / f"book/{name}.md").write_text(f"# {name}\n\nA page.\n", encoding="utf-8")
-    pages = ["book/method", "book/glossary", "book/references", "notebooks/surface"]
-    toc = "format: jb-book\nroot: book/index\nchapters:\n" + "".join(f"- file: {page}\n" for page in pages)
-    (home / "_toc.yml").write_text(toc, encoding="utf-8")
-    monkeypatch.setattr(book, "root", lambda: home)
-    monkeypatch.setattr(book, "chapters", lambda: ["surface"])
-    page = book.render(tmp_path, "smoke").parent / "notebooks/surface.html"
-
+    page = small_book(tmp_path, ["surface"]) / "surface.html"
     source = page.read_text(encoding="utf-8")
     assert "<img/" not in source and "&lt;img/src=x/onerror=alert(1)&gt;" in source
     assert f"[CLS{HOSTILE}]" in re.sub(r"\s+", " ", Page(source[source.index("<article") :]).text)

@@ -269,6 +269,7 @@ def render(out: Path, profile: str = "sample") -> Path:
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(origin, target)
     write(source / "_config.yml", config)
+    (source / "extra").mkdir(exist_ok=True)  # also where no chapter has left results
     shutil.rmtree(out / "jb", ignore_errors=True)  # pages that are no more
     command = [
         sys.executable,

@@ -697,6 +697,7 @@
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", recolour);
     new ResizeObserver(redraw).observe(root);
     addEventListener("hashchange", () => jump(true));
+    addEventListener("beforeprint", () => { for (const thumb of thumbs.values()) if (thumb.stale) drawThumb(thumb); });
     recolour();
     jump(true).then((jumped) => jumped || show(0)).then(() => { root.dataset.ready = ""; });
   }

@@ -242,7 +242,7 @@ def widget(examples: Sequence[Example], heading: int = 3, anchors: bool = True) 
     examples : sequence of Example
         At least one, all of the same model.
     heading : int
-        Level of its headings.
+        Level of its headings: one more than that of the heading above it.
     anchors : bool
         Whether ``#4-10`` is an anchor of the page for every head, so that links to it resolve without scripts;
         for one explorer a page.
