@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 import torch
 
+from bertlook import coreference
 from bertlook.agreement import Features, features
 from bertlook.coreference import BASELINES, DIRECTIONS, AntecedentSelection, questions, score_baselines
-from bertlook.corpora.coreference import KINDS, Document, Mention, kind, read_ontogum
+from bertlook.corpora.coreference import KINDS, Document, Mention, documents, kind, read_ontogum
+from bertlook.errors import BertlookError
 
 
 def written(text: str) -> Document:
@@ -275,3 +277,70 @@ def test_a_document_without_anaphoric_mentions_changes_nothing():
 )
 def test_features_come_from_the_form(mention, expected):
     assert features(written(mention)) == [expected]
+
+
+# ------------------------------------------------------------------------------------------- a corpus, cut and scored
+
+
+def test_documents_are_cut_at_whole_words_that_fit(encoder):
+    long = written(" . ".join(f"[a Unbelievably{k}/NNP] saw [b it/PRP]" for k in range(40)) + " .")
+    short = written("[a Anna/NNP] ran . [a She/PRP] fell .")
+    segments, kept, left_out = coreference.fit(encoder, [long, short], max_tokens=40)
+    assert (
+        len(segments[0]) <= 40
+        and kept[1] == len(short.words)
+        and left_out["words beyond the cut"] == len(long.words) - kept[0]
+    )
+    assert sorted(set(segments[0].words) - {-1}) == list(range(kept[0]))
+    pieces = len(encoder.tokenizer(long.words[kept[0]], add_special_tokens=False)["input_ids"])
+    assert len(segments[0]) + pieces > 40  # the next word would not have fitted
+
+
+def test_a_contest_scores_all_systems_on_the_same_mentions(encoder):
+    corpus = documents("sample").items[:24]
+    segments, kept, _ = coreference.fit(encoder, corpus)
+    heads = coreference.score_heads(encoder, corpus, segments, kept, progress=None)
+    result = coreference.contest(heads, corpus, kept)
+    table = result.table()
+    assert table.columns.tolist() == ["system", "mention_type", "n", "accuracy", "ci_low", "ci_high", "paper_accuracy"]
+    assert set(table.groupby("system")["n"].first()) == {len(result.mentions)}
+    accuracy = table[table["mention_type"] == "all"].set_index("system")["accuracy"]
+    layer, head = result.best
+    every = heads.table().query("mention_type == 'all' and direction == 'mention→antecedent'")
+    best = every.loc[every["accuracy"].idxmax()]
+    assert (layer, head) == (best["layer"], best["head"]) and accuracy[coreference.SAME] == pytest.approx(
+        best["accuracy"]
+    )
+    assert accuracy[coreference.HELD_OUT] <= accuracy[coreference.SAME]
+    value, low, high, n = result.difference("rule-based", "nearest", "pronoun")
+    some = (result.mentions["kind"] == "pronoun").to_numpy()
+    assert n == some.sum() and low <= value <= high
+    assert value == pytest.approx(result.right["rule-based"][some].mean() - result.right["nearest"][some].mean())
+    assert result.difference("nearest", "nearest")[:3] == (0, 0, 0)
+
+
+def test_one_head_beats_the_simple_baselines_on_ontogum(encoder, open_data):
+    """The phenomenon, held out, and by a wide margin on pronouns."""
+    corpus = documents("gum", "train").items
+    segments, kept, _ = coreference.fit(encoder, corpus)
+    result = coreference.contest(coreference.score_heads(encoder, corpus, segments, kept, progress=None), corpus, kept)
+    for other in ("nearest", "head match"):
+        _, low, _, _ = result.difference(coreference.HELD_OUT, other)
+        assert low > 0
+        _, low, _, _ = result.difference(coreference.HELD_OUT, other, "pronoun")
+        assert low > 0.08
+
+
+def test_nothing_to_score_is_an_error_of_one_line(encoder):
+    lone = written("[a Anna/NNP] ran . [b Tom/NNP] fell .")
+    segments, kept, _ = coreference.fit(encoder, [lone])
+    with pytest.raises(BertlookError, match="no mention has an antecedent"):
+        coreference.contest(coreference.score_heads(encoder, [lone], segments, kept, progress=None), [lone], kept)
+
+
+def test_the_corpus_table_counts_by_genre():
+    table = coreference.corpus_table(documents("sample").items)
+    assert table["documents"].sum() >= 120
+    assert {"news", "encyclopaedia", "instructions", "dialogue", "narrative"} <= set(table["genre"])
+    assert (table[["pronoun", "proper", "nominal"]].sum() >= 300).all()
+    assert table[["pronoun", "proper", "nominal"]].to_numpy().sum() >= 1200

@@ -330,7 +330,6 @@ def test_any_file_is_read_or_refused_in_one_line(tmp_path, name, data):
 GENRES = sorted(SAMPLE.glob("*_conll"))
 
 
-@pytest.mark.skipif(not GENRES, reason="the sample corpus is not written yet")
 def test_the_sample_is_what_its_markup_says():
     sources = [path.with_suffix(".txt") for path in GENRES]
     assert markup.check(sources) == []

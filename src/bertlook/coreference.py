@@ -14,6 +14,7 @@ that is the head word of a mention of the same entity. The same rules hold for h
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -415,3 +416,28 @@ def contest(
     right = {name: baselines[:, k].numpy() for k, name in enumerate(BASELINES)}
     right |= {SAME: outcomes[:, best], HELD_OUT: score}
     return Contest(mentions, right, place(best), [place(option) for option in chosen if option >= 0])
+
+
+def corpus_table(documents: Sequence[Document]) -> pd.DataFrame:
+    """What a corpus holds, by genre (the first part of a document's name): whole documents, nothing cut.
+
+    Returns
+    -------
+    DataFrame
+        ``genre, documents, words, entities, mentions, pronoun, proper, nominal``; the last three count mentions
+        with an antecedent.
+    """
+    rows = []
+    for document in documents:
+        kinds = Counter(document.mentions[q.mention].kind for q in questions(document)[0])
+        rows.append(
+            {
+                "genre": re.split(r"[-_]", document.name.removeprefix("GUM_"))[0],
+                "documents": 1,
+                "words": len(document.words),
+                "entities": len({m.entity for m in document.mentions}),
+                "mentions": len(document.mentions),
+            }
+            | {kind: kinds[kind] for kind in KINDS}
+        )
+    return pd.DataFrame(rows).groupby("genre", as_index=False).sum()
