@@ -41,8 +41,8 @@ class Links(HTMLParser):
     def handle_starttag(self, tag, attributes):
         found = dict(attributes)
         self.anchors |= {found[name] for name in ("id", "name") if found.get(name)}
-        if tag == "a" and found.get("href"):
-            self.links.append(found["href"])
+        if tag == "a":  # in figures too
+            self.links += [found[name] for name in ("href", "xlink:href") if found.get(name)]
         if tag in {"script", "img", "iframe", "source"} and found.get("src"):
             self.loads.append(found["src"])
         if tag == "link" and found.get("rel") not in {

@@ -13,7 +13,7 @@ import pytest
 
 from bertlook import book
 from bertlook import encoder as encoders
-from bertlook.figures import head_view, plt, show
+from bertlook.figures import head_view, plt, scatter_heads, show
 from bertlook.results import Claim, Results, claims_table, head_link, reading_table
 from small_book import small_book
 
@@ -71,6 +71,16 @@ def test_figures_show_it_in_picture_alternative_text_and_caption():
     assert not {"img", "script"} & shown.tags and ("aria-label", QUOTING) in shown.attributes
     assert shown.text.count(HOSTILE) == 2 * 1 + 1 + 1 + 1  # left, right, title, caption, link
     assert [each for each in ("$", "a$b$c", "&lt;", "\\frac") if shown.text.count(each) < 2] == []
+
+
+def test_tooltips_and_legends_show_it():
+    figure, axes = plt.subplots()
+    heads = pd.DataFrame({"layer": [1, 1], "head": [1, 2], "x": [0, 1], "y": [0, 1]})
+    scatter_heads(axes, heads, [HOSTILE, "words"])
+    axes.legend()
+    shown = Page(show(figure, "dots", alt="Two heads.", tooltips={"dot-1-1": QUOTING, "dot-1-2": "b"}).data)
+    assert not {"img", "script"} & shown.tags and "title" in shown.tags
+    assert shown.text.count(QUOTING) == 1 and shown.text.count(HOSTILE) == 2
 
 
 @pytest.fixture(scope="module")
