@@ -60,7 +60,8 @@ def test_claims_show_it(tmp_path):
 def test_provenance_shows_it(tmp_path, tiny_folder):
     output = Results("surface", str(tmp_path), {"example": QUOTING})
     shown = Page(output.provenance(encoders.load(str(tiny_folder))).data)
-    assert shown.tags == {"pre"} and json.loads(shown.text)["parameters"]["example"] == QUOTING
+    assert shown.tags == {"details", "summary", "pre"}
+    assert json.loads(shown.text.removeprefix("Provenance"))["parameters"]["example"] == QUOTING
 
 
 def test_figures_show_it_in_picture_alternative_text_and_caption():

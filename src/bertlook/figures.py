@@ -83,10 +83,15 @@ def show(
     svg = re.sub(r"^.*?(?=<svg)", "", svg, flags=re.S)
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.S)
     # Ink takes the colour of the page's text; identifiers are made unique on the page.
-    svg = re.sub(r"#000000\b", "currentColor", svg)
-    svg = svg.replace('<text style="', '<text style="fill: currentColor; ')
-    svg = re.sub(r'\bid="', f'id="{name}-', svg)
-    svg = re.sub(r'(url\(|href=")#', rf"\1#{name}-", svg)
+
+    def tag(match: re.Match[str]) -> str:
+        """Within tags only: what stands between them is text that somebody wrote."""
+        inside = re.sub(r"#000000\b", "currentColor", match[0])
+        inside = inside.replace('<text style="', '<text style="fill: currentColor; ')
+        inside = re.sub(r'\bid="', f'id="{name}-', inside)
+        return re.sub(r'(url\(|href=")#', rf"\1#{name}-", inside)
+
+    svg = re.sub(r"(<style.*?</style>)|<[^>]*>", lambda m: m[0] if m[1] else tag(m), svg, flags=re.S)
     for gid, text in (tooltips or {}).items():
         opening = f'<g id="{name}-{gid}">'
         svg = svg.replace(opening, f"{opening}<title>{html.escape(text)}</title>", 1)

@@ -68,7 +68,7 @@ class WordVectors:
     def coverage(self, sentences: Sequence[Sentence]) -> float:
         """Share of the words that have a vector."""
         found = [word in self.index or word.lower() in self.index for own in sentences for word in own.words]
-        return sum(found) / len(found)
+        return sum(found) / len(found) if found else float("nan")
 
 
 def word_vectors(source: str = "glove") -> WordVectors:

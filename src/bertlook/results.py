@@ -159,7 +159,8 @@ class Results:
         }
         text = json.dumps(record, indent=1, ensure_ascii=False, default=str)
         write(self.folder / "provenance.json", text + "\n")
-        return HTML(f"<pre class='bertlook-provenance' tabindex='0'>{html.escape(text)}</pre>")
+        shown = f"<pre class='bertlook-provenance' tabindex='0'>{html.escape(text)}</pre>"
+        return HTML(f"<details class='bertlook-details'><summary>Provenance</summary>{shown}</details>")
 
 
 def claims_table(frame: pd.DataFrame, page: str = "") -> HTML:
