@@ -137,6 +137,20 @@ def documents(source: str | Path, split: str = "all") -> Corpus[Document]:
     raise BertlookError(f"{path}: no *_conll and no .conllu files here. Give CoNLL-2012 or OntoGUM files.")
 
 
+def second_reading() -> str:
+    """How the sample's links were checked, in words with its numbers, as the record beside the documents has them."""
+    record = SAMPLE / "second-reading.tsv"
+    if not record.exists():
+        return "Each link was annotated once; a second reading is still to be done."
+    counts = {name: int(n) for name, n in re.findall(r"^# (\w+): (\d+)$", read_text(record), re.MULTILINE)}
+    return (
+        f"Every link was annotated a second time by a reader that did not see the first annotation: of the "
+        f"{counts['mentions']:,} mentions {100 * counts['same'] / counts['mentions']:.1f}% got the same chain both times. "
+        f"Each of the {counts['disputed']:,} mentions in dispute was looked at once more, and {counts['corrected']:,} "
+        "were corrected."
+    )
+
+
 # ---------------------------------------------------------------------------------------------- the two formats
 
 
