@@ -143,9 +143,10 @@ def second_reading() -> str:
     if not record.exists():
         return "Each link was annotated once; a second reading is still to be done."
     counts = {name: int(n) for name, n in re.findall(r"^# (\w+): (\d+)$", read_text(record), re.MULTILINE)}
+    same = 100 * counts["same"] / counts["mentions"]
     return (
-        f"Every link was annotated a second time by a reader that did not see the first annotation: of the "
-        f"{counts['mentions']:,} mentions {100 * counts['same'] / counts['mentions']:.1f}% got the same chain both times. "
+        "Every link was annotated a second time by a reader that did not see the first annotation: of the "
+        f"{counts['mentions']:,} mentions {same:.1f}% got the same chain both times. "
         f"Each of the {counts['disputed']:,} mentions in dispute was looked at once more, and {counts['corrected']:,} "
         "were corrected."
     )
