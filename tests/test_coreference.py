@@ -380,3 +380,13 @@ def test_ontogum_goes_through_conll(ontogum, tmp_path):
         assert (a.name, a.words, a.tags, a.sentences) == (b.name, b.words, b.tags, b.sentences)
         assert [(m.start, m.end, m.entity) for m in a.mentions] == [(m.start, m.end, m.entity) for m in b.mentions]
     assert documents(write(tmp_path, "gum_conll", to_conll(once))).items == once
+
+
+def test_the_record_of_the_second_reading_is_of_this_corpus():
+    counts = dict(
+        re.findall(r"^# (\w+): (\d+)$", (SAMPLE / "second-reading.tsv").read_text(encoding="utf-8"), re.MULTILINE)
+    )
+    corpus = documents("sample")
+    assert int(counts["of"]) == len(corpus)
+    assert int(counts["documents"]) <= len(corpus) and int(counts["same"]) <= int(counts["mentions"])
+    assert int(counts["mentions"]) <= sum(len(d.mentions) for d in corpus)

@@ -144,9 +144,10 @@ def second_reading() -> str:
         return "Each link was annotated once; a second reading is still to be done."
     counts = {name: int(n) for name, n in re.findall(r"^# (\w+): (\d+)$", read_text(record), re.MULTILINE)}
     same = 100 * counts["same"] / counts["mentions"]
+    where = "Every link" if counts["documents"] == counts["of"] else f"In {counts['documents']} of them every link"
     return (
-        "Every link was annotated a second time by a reader that did not see the first annotation: of the "
-        f"{counts['mentions']:,} mentions {same:.1f}% got the same chain both times. "
+        f"{where} was annotated a second time, from the text and the bare mentions, by a reader that had not seen the "
+        f"first annotation: of {counts['mentions']:,} mentions {same:.1f}% got the same chain both times. "
         f"Each of the {counts['disputed']:,} mentions in dispute was looked at once more, and {counts['corrected']:,} "
         "were corrected."
     )
