@@ -92,6 +92,8 @@ def show(
         return re.sub(r'(url\(|href=")#', rf"\1#{name}-", inside)
 
     svg = re.sub(r"(<style.*?</style>)|<[^>]*>", lambda m: m[0] if m[1] else tag(m), svg, flags=re.S)
+    # Links open in place, and are no stops for the tab key: there are hundreds.
+    svg = re.sub(r'<a (xlink:href="[^"]*") target="_blank">', r'<a tabindex="-1" \1>', svg)
     for gid, text in (tooltips or {}).items():
         opening = f'<g id="{name}-{gid}">'
         svg = svg.replace(opening, f"{opening}<title>{html.escape(text)}</title>", 1)
@@ -122,7 +124,7 @@ def by_layer(
     paper: Sequence[float] | None = None,
     band: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> None:
-    """Dots for heads, a line for the layer mean, the paper's layer means dashed, over relative depth.
+    """Dots for heads, linked to the explorer, a line for the layer mean, the paper's dashed, over relative depth.
 
     Parameters
     ----------
@@ -137,7 +139,17 @@ def by_layer(
     x = depth(layers)
     colour, marker = COLOURS[series % 4], MARKERS[series % 4]
     spread = np.linspace(-0.25, 0.25, count)[None] / layers
-    axes.plot((x[:, None] + spread).ravel(), heads.ravel(), marker, color=colour, ms=3.5, alpha=0.55, mew=0)
+    places = [f"explorer.html#{layer}-{head}" for layer in range(1, layers + 1) for head in range(1, count + 1)]
+    axes.scatter(
+        (x[:, None] + spread).ravel(),
+        heads.ravel(),
+        s=12,
+        color=colour,
+        marker=marker,
+        alpha=0.55,
+        linewidths=0,
+        urls=places,
+    )
     axes.plot(x, heads.mean(1), "-", color=colour, lw=2, marker=marker, ms=6, label=label)
     if band is not None:
         axes.fill_between(x, *band, color=colour, alpha=0.2, lw=0)
