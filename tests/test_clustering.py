@@ -235,3 +235,20 @@ def test_loading_the_kernel_leaves_the_processes_arithmetic_as_it_was():
     code = "from bertlook.clustering import kernel; kernel(); print(float('2.3e-308') / 4 > 0)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["True"]
+
+
+def test_one_label_for_all_heads_agrees_with_nothing():
+    far = np.ones((12, 12)) - np.eye(12)
+    assert np.isnan(clustering.agreement(far, ["broad"] * 12))
+    assert np.isnan(clustering.chance_agreement(far, ["broad"] * 12, permutations=3)).all()
+
+
+def test_agreement_that_comes_from_the_layers_is_also_there_by_chance_within_them():
+    layer = np.repeat(np.arange(4), 6)
+    islands = np.where(layer[:, None] == layer, 0.1, 1.0) * (1 - np.eye(24))
+    labels = np.where(layer < 2, "broad", "other")  # a behaviour that says no more than the layer
+    found = clustering.agreement(islands, layer)
+    anywhere = clustering.chance_agreement(islands, layer, permutations=200)
+    assert found == 1 and abs(anywhere.mean()) < 0.1 and anywhere.max() < found
+    within = clustering.chance_agreement(islands, labels, layers=4, permutations=50)
+    assert np.allclose(within, clustering.agreement(islands, labels))

@@ -36,6 +36,7 @@ from bertlook.sinks import (
     interventions_table,
     mask_tokens,
     masked_lm_loss,
+    no_op,
     norms_table,
     objective,
     output_projections,
@@ -526,3 +527,17 @@ def test_a_model_with_an_attention_of_its_own_is_refused(encoder, segments, monk
     monkeypatch.setitem(encoder.__dict__, "tapped", False)
     with pytest.raises(BertlookError, match="can be read, but not changed"):
         passed(encoder, segments, progress=None)
+
+
+@pytest.mark.parametrize(
+    ("attends", "passes", "depends", "expected"),
+    [
+        ("yes", "no", "no", "holds"),
+        ("yes", "no", "cannot be told", "cannot be told"),
+        ("no", "yes", "cannot be told", "does not hold"),
+        ("yes", "no", "yes", "does not hold"),
+    ],
+)
+def test_the_no_op_holds_only_if_all_three_verdicts_say_so(attends, passes, depends, expected):
+    answers = {"attends to": attends, "passes on": passes, "depends on": depends, "is sensitive to": "no"}
+    assert no_op(answers) == expected

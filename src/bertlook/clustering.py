@@ -282,8 +282,36 @@ def clusters(divergence: Tensor | np.ndarray, count: int) -> np.ndarray:
 
 
 def agreement(divergence: Tensor | np.ndarray, labels: Sequence[Any] | np.ndarray) -> float:
-    """Adjusted Rand index of a labelling of the heads and as many clusters: 1 is equality, 0 what chance gives."""
-    return float(adjusted_rand_score(list(labels), clusters(divergence, len(set(labels)))))
+    """Adjusted Rand index of a labelling of the heads and as many clusters: 1 is equality, 0 what chance gives.
+
+    NaN where all heads have one label: then any clustering agrees with it.
+    """
+    count = len(set(labels))
+    return float(adjusted_rand_score(list(labels), clusters(divergence, count))) if count > 1 else float("nan")
+
+
+def chance_agreement(
+    divergence: Tensor | np.ndarray,
+    labels: Sequence[Any] | np.ndarray,
+    layers: int = 1,
+    permutations: int = 1000,
+    seed: int = 0,
+) -> np.ndarray:
+    """:func:`agreement` when the labels are dealt out to the heads at random, [permutation].
+
+    Parameters
+    ----------
+    layers : int
+        Labels stay within their layer if this is the number of layers: what is then left comes from labels that
+        are common in one layer and rare in another. With 1 they go anywhere.
+    """
+    names = np.asarray(pd.factorize(np.asarray(labels, dtype=object))[0]).reshape(layers, -1)
+    count = len(np.unique(names))
+    if count < 2:
+        return np.full(permutations, np.nan)
+    found, chance = clusters(divergence, count), np.random.default_rng(seed)
+    dealt = (chance.permuted(names, axis=1).ravel() for _ in range(permutations))
+    return np.array([adjusted_rand_score(one, found) for one in dealt])
 
 
 #: Token classes that can make a head's behaviour, each when it gets more than the threshold for special tokens.

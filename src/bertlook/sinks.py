@@ -520,7 +520,7 @@ def interventions_table(changes: Changes) -> pd.DataFrame:
 RULES = {
     "attends to": ("attention to a token of the class, as a multiple of that to the mean token", 2.0),
     "passes on": ("the class's share of the norms, as a multiple of its share of the weights", 0.5),
-    "depends on": ("change when its mass is dropped, less half of that for the same mass of random tokens", 0.0),
+    "depends on": ("change when its mass is taken away, less half of that for the same mass of random tokens", 0.0),
     "is sensitive to": ("gradient of a weight to the class, as a multiple of the mean weight's", 0.5),
 }
 
@@ -567,3 +567,22 @@ def verdicts(
         verdict = "yes" if low > threshold else "no" if high < threshold else "cannot be told"
         rows.append((token_class, question, rule, threshold, value, low, high, verdict))
     return pd.DataFrame(rows, columns="token_class question rule threshold value low high verdict".split())
+
+
+#: What the no-op hypothesis says to each question.
+NO_OP = {"attends to": "yes", "passes on": "no", "depends on": "no"}
+
+
+def no_op(answers: Mapping[str, str]) -> str:
+    """``holds`` if all three verdicts are those of the hypothesis, ``does not hold`` if one is the contrary.
+
+    Parameters
+    ----------
+    answers : mapping of question to verdict
+        As in :func:`verdicts`. One that cannot be told leaves the whole so, unless another one is the contrary.
+    """
+    given = {question: answers[question] for question in NO_OP}
+    if given == NO_OP:
+        return "holds"
+    contrary = any(given[q] not in (NO_OP[q], "cannot be told") for q in NO_OP)
+    return "does not hold" if contrary else "cannot be told"
