@@ -390,3 +390,24 @@ def test_the_record_of_the_second_reading_is_of_this_corpus():
     assert int(counts["of"]) == len(corpus)
     assert int(counts["documents"]) <= len(corpus) and int(counts["same"]) <= int(counts["mentions"])
     assert int(counts["mentions"]) <= sum(len(d.mentions) for d in corpus)
+    lines = (SAMPLE / "second-reading.tsv").read_text(encoding="utf-8").splitlines()
+    names, *rows = [line.split("\t") for line in lines if not line.startswith("#")]
+    assert names == ["document", "line", "mention", "first", "second", "decision", "reason"]
+    assert int(counts["disputed"]) == len(rows)
+    assert int(counts["corrected"]) == sum(row[5] == "second" for row in rows)
+    sentences = {d.name: len(d.sentences) for d in corpus}
+    for document, line, *rest in rows:
+        assert 1 <= int(line) <= sentences[document]
+        assert len(rest) == 5 and all(rest) and rest[3] in {"first", "second"}
+
+
+def test_the_table_of_the_sample_is_of_this_corpus():
+    genres: dict[str, Counter[str]] = {}
+    for d in documents("sample"):
+        counts = genres.setdefault(d.name.rsplit("-", 1)[0], Counter())
+        counts.update(["documents"])
+        counts["mentions"] += len(d.mentions)
+        counts.update(d.mentions[q.mention].kind for q in questions(d)[0])
+    columns = ("documents", "mentions", *KINDS)
+    table = [f"| {genre} | {' | '.join(str(n[c]) for c in columns)} |" for genre, n in sorted(genres.items())]
+    assert "\n".join(table) in (SAMPLE / "README.md").read_text(encoding="utf-8")

@@ -148,8 +148,8 @@ def second_reading() -> str:
     return (
         f"{where} was annotated a second time, from the text and the bare mentions, by a reader that had not seen the "
         f"first annotation: of {counts['mentions']:,} mentions {same:.1f}% got the same chain both times. "
-        f"Each of the {counts['disputed']:,} mentions in dispute was looked at once more, and "
-        f"{counts['corrected'] or 'none'} had to be corrected."
+        f"Each of the {counts['disputed']:,} mentions whose chain or bracket was in dispute was looked at once "
+        f"more, and {counts['corrected'] or 'none'} had to be corrected."
     )
 
 
