@@ -1,0 +1,42 @@
+"""Readers: from files of the field's formats to texts, sentences and documents."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+
+
+@dataclass
+class Corpus(Generic[T]):
+    """What a reader found: the items, what it left out and why, and where it all came from.
+
+    Attributes
+    ----------
+    name : str
+        What to call the data in a caption, for example ``"GUM (gold), dev"``.
+    items : list
+        Sentences, documents or segments.
+    left_out : Counter
+        Reason → how many items were left out for it.
+    source : dict
+        Provenance as it goes into ``provenance.json``: files, checksums, licence, version.
+    """
+
+    name: str
+    items: list[T]
+    left_out: Counter[str] = field(default_factory=Counter)
+    source: dict[str, Any] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self.items)
+
+    def left_out_text(self) -> str:
+        """What was left out, as a sentence part: ``"3 over the limit, 1 of one word"`` or ``"nothing"``."""
+        return ", ".join(f"{n:,} {reason}" for reason, n in sorted(self.left_out.items())) or "nothing"

@@ -1,0 +1,142 @@
+"""Uncertainty: sums kept apart by document, resampled; every chapter's intervals come from here."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+from torchmetrics import Metric
+
+RESAMPLES = 1000
+LEVEL = 0.95
+
+
+class GroupedMean(Metric):
+    """A ratio of sums, kept apart by groups of documents so that its uncertainty can be computed.
+
+    Documents are dealt out to a fixed number of groups, so memory does not grow with the corpus, and the
+    order of batches does not matter. Subclasses call :meth:`add` in ``update``.
+
+    States: ``total`` [group, *shape], ``count`` [group, *count_shape], both float64; ``count_shape`` has
+    to broadcast against ``shape``. They stay where the measure is, on the CPU unless it was moved, wherever the
+    attention is.
+
+    Parameters
+    ----------
+    shape, count_shape : tuple of int
+    groups : int
+        How many groups of documents; the bootstrap resamples these.
+    """
+
+    full_state_update = False
+    total: Tensor
+    count: Tensor
+
+    def __init__(self, shape: Sequence[int], count_shape: Sequence[int], groups: int = 64) -> None:
+        super().__init__()
+        self.groups = groups
+        self.add_state("total", torch.zeros(groups, *shape, dtype=torch.float64), dist_reduce_fx="sum")
+        self.add_state("count", torch.zeros(groups, *count_shape, dtype=torch.float64), dist_reduce_fx="sum")
+
+    def add(self, documents: Tensor, total: Tensor, count: Tensor) -> None:
+        """Add one row a segment: ``documents`` [batch], ``total`` [batch, *shape], ``count`` [batch, *count_shape]."""
+        group = documents.to(self.total.device) % self.groups
+        for state, rows in ((self.total, total), (self.count, count)):
+            state.index_add_(0, group, rows.to(state.device).to(state.dtype))
+
+    def compute(self) -> Tensor:
+        """The mean, [*shape]."""
+        return self.total.sum(0) / self.count.sum(0)
+
+    def resample(self, resamples: int = RESAMPLES, seed: int = 0) -> Tensor:
+        """The mean in bootstrap samples of the groups that hold data, [resample, *shape]."""
+        total, count = self.resample_sums(resamples, seed)
+        return total / count
+
+    def resample_sums(self, resamples: int = RESAMPLES, seed: int = 0) -> tuple[Tensor, Tensor]:
+        """What :meth:`resample` divides: ``total`` [resample, *shape] and ``count`` [resample, *count_shape]."""
+        used = self.count.flatten(1).sum(1) > 0
+        weights = bootstrap_weights(int(used.sum()), resamples, seed)
+        total, count = (torch.tensordot(weights, state[used].cpu(), 1) for state in (self.total, self.count))
+        return total, count
+
+
+def bootstrap_weights(groups: int, resamples: int = RESAMPLES, seed: int = 0) -> Tensor:
+    """How often each group occurs in each bootstrap sample, [resample, group]; rows sum to ``groups``."""
+    drawn = np.random.default_rng(seed).multinomial(groups, np.full(groups, 1 / groups), size=resamples)
+    return torch.from_numpy(drawn).double()
+
+
+def interval(resampled: Tensor | np.ndarray, level: float = LEVEL) -> tuple[np.ndarray, np.ndarray]:
+    """Percentile interval over the first axis, NaN samples (nothing drawn) left out: lower and upper end."""
+    values = np.asarray(resampled)
+    low, high = np.nanpercentile(values, [50 * (1 - level), 50 * (1 + level)], axis=0)
+    return low, high
+
+
+def halves(groups: Sequence[Hashable] | np.ndarray) -> np.ndarray:
+    """Which half each item belongs to, [item] bool; items of one group stay together, the halves are even.
+
+    The largest group goes first, each to the half that has less; groups of one size by first appearance.
+    """
+    _, first, number, size = np.unique(np.asarray(groups), return_index=True, return_inverse=True, return_counts=True)
+    side, filled = np.zeros(len(size), dtype=bool), [0, 0]
+    for group in np.lexsort((first, -size)):
+        side[group] = filled[1] < filled[0]
+        filled[int(side[group])] += size[group]
+    return side[number]
+
+
+def held_out(outcomes: np.ndarray, half: np.ndarray) -> tuple[np.ndarray, tuple[int, int]]:
+    """Score each item by the option that was the best on the other half of the items.
+
+    Parameters
+    ----------
+    outcomes : array [item, option]
+        Right or wrong, or any score.
+    half : array [item], bool
+        As from :func:`halves`.
+
+    Returns
+    -------
+    score : array [item]
+        NaN where the other half is empty, so that nothing could be chosen.
+    chosen : (int, int)
+        The option chosen on the first half and that on the second, −1 where a half is empty.
+    """
+    score, chosen = np.full(len(outcomes), np.nan), [-1, -1]
+    for side in (False, True):
+        seen = outcomes[half == side]
+        if len(seen):
+            chosen[int(side)] = best = int(seen.sum(0, dtype=np.float64).argmax())
+            score[half != side] = outcomes[half != side, best]
+    return score, (chosen[0], chosen[1])
+
+
+def resample_mean(
+    values: np.ndarray, groups: Sequence[Hashable] | np.ndarray, resamples: int = RESAMPLES, seed: int = 0
+) -> np.ndarray:
+    """The mean over items in bootstrap samples of their groups.
+
+    Give paired differences as ``values`` to compare two systems on the same items.
+
+    Parameters
+    ----------
+    values : array [item, …]
+    groups : sequence [item]
+        Sentence or document of each item; these are drawn, with all of their items.
+
+    Returns
+    -------
+    array [resample, …]
+    """
+    values = np.asarray(values, dtype=np.float64)
+    _, number = np.unique(np.asarray(groups), return_inverse=True)
+    count = np.bincount(number).astype(np.float64)
+    sums = np.zeros((len(count), *values.shape[1:]))
+    np.add.at(sums, number, values)
+    weights = bootstrap_weights(len(count), resamples, seed).numpy()
+    total = np.tensordot(weights, sums, 1)
+    return total / (weights @ count).reshape(-1, *[1] * (values.ndim - 1))
