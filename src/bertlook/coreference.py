@@ -23,7 +23,6 @@ import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor
-from torchmetrics import Metric
 
 from bertlook import published
 from bertlook.agreement import features
@@ -31,7 +30,7 @@ from bertlook.attention import Segment, attend, to_words, word_segment
 from bertlook.corpora.coreference import KINDS, Document
 from bertlook.encoder import Encoder
 from bertlook.errors import BertlookError
-from bertlook.statistics import halves, held_out, interval, resample_mean
+from bertlook.statistics import HeadOutcomes, halves, held_out, interval, resample_mean
 
 DIRECTIONS = ("mention→antecedent", "antecedent→mention")
 #: What is known of each scored mention; ``mention`` is its place in ``Document.mentions``.
@@ -96,33 +95,31 @@ def mention_table(about: Tensor) -> pd.DataFrame:
     return table.assign(kind=pd.Categorical.from_codes(table["kind"], list(KINDS)))
 
 
+def by_kind(mentions: pd.DataFrame) -> list[tuple[str, np.ndarray]]:
+    """``all`` and each mention type, with which mentions are of it."""
+    kind = mentions["kind"].to_numpy()
+    return [("all", np.ones(len(kind), dtype=bool)), *((name, kind == name) for name in KINDS)]
+
+
 # ------------------------------------------------------------------------------------------------------- the heads
 
 
-class AntecedentSelection(Metric):
+class AntecedentSelection(HeadOutcomes):
     """How often each head selects a true antecedent, as it attends to words (§4.3).
 
     With ``m`` the mention's head word and ``C`` the candidates' head words, the selected word is
     ``argmax_{c in C} α[m, c]`` (mention→antecedent, the paper's) or ``argmax_{c in C} α[c, m]``
-    (antecedent→mention); among equals the first in the text. See the module for mentions and candidates.
+    (antecedent→mention); among equals the first in the text.
 
-    States, kept whole so that documents can be resampled and systems compared mention by mention:
-    ``correct`` [mention, direction, layer, head], bool; ``about`` [mention, 4] (see :func:`describe`).
+    An item is a mention, described as by :func:`describe`. See the module for mentions and candidates.
 
     Parameters
     ----------
     layers, heads : int
     """
 
-    full_state_update = False
-    correct: list[Tensor]
-    about: list[Tensor]
-
     def __init__(self, layers: int, heads: int) -> None:
-        super().__init__()
-        self.shape = (len(DIRECTIONS), layers, heads)
-        self.add_state("correct", [], dist_reduce_fx="cat")
-        self.add_state("about", [], dist_reduce_fx="cat")
+        super().__init__(DIRECTIONS, layers, heads, columns=len(COLUMNS))
 
     def update(self, attention: Tensor, document: Document, words_kept: int, number: int) -> None:
         """Score one document.
@@ -157,45 +154,14 @@ class AntecedentSelection(Metric):
         self.correct.append(correct.movedim(-1, 0))
         self.about.append(describe(document, asked, number).to(attention.device))
 
-    def outcomes(self) -> Tensor:
-        """Whether right, [mention, direction, layer, head], bool; in the order of :meth:`mentions`."""
-        return _joined(self.correct, (0, *self.shape), torch.bool)[self._order()]
-
     def mentions(self) -> pd.DataFrame:
         """``document, mention, kind, distance`` of each scored mention, by document and mention."""
-        return mention_table(_joined(self.about, (0, len(COLUMNS)), torch.long)[self._order()])
-
-    def compute(self) -> Tensor:
-        """Accuracy over all mentions, [direction, layer, head]."""
-        return self.outcomes().double().mean(0)
+        return mention_table(self.items())
 
     def table(self) -> pd.DataFrame:
         """``layer, head, direction, mention_type, n, accuracy``, layers and heads from 1."""
-        outcomes, kinds = self.outcomes().cpu(), self.mentions()["kind"]
-        _, layers, heads = self.shape
-        index = pd.MultiIndex.from_product(
-            [DIRECTIONS, range(1, layers + 1), range(1, heads + 1)], names=["direction", "layer", "head"]
-        )
-        parts = []
-        for kind in ("all", *KINDS):
-            some = outcomes if kind == "all" else outcomes[torch.tensor((kinds == kind).to_numpy())]
-            accuracy = some.double().mean(0).flatten().numpy()
-            parts.append(
-                pd.DataFrame({"mention_type": kind, "n": len(some), "accuracy": accuracy}, index=index).reset_index()
-            )
-        return pd.concat(parts, ignore_index=True)[["layer", "head", "direction", "mention_type", "n", "accuracy"]]
-
-    def _order(self) -> Tensor:
-        """By document and mention, whatever the order of the updates."""
-        about = _joined(self.about, (0, len(COLUMNS)), torch.long)
-        return torch.argsort(about[:, 0] * (int(about[:, 1].max()) + 1 if len(about) else 1) + about[:, 1])
-
-
-def _joined(state: list[Tensor] | Tensor, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
-    """A list state as one tensor; after a sum over processes it is one already."""
-    if isinstance(state, Tensor):
-        return state
-    return torch.cat(state) if state else torch.empty(*shape, dtype=dtype)
+        table = self.accuracies("mention_type", by_kind(self.mentions()))
+        return table[["layer", "head", "direction", "mention_type", "n", "accuracy"]]
 
 
 # --------------------------------------------------------------------------------------------------- the baselines
@@ -276,7 +242,11 @@ def score_baselines(
         for question, answers in zip(asked, chosen, strict=True):
             rows.append([document.mentions[i].head in question.right for i in answers])
     correct = torch.tensor(rows, dtype=torch.bool).view(-1, len(BASELINES))
-    return mention_table(_joined(about, (0, len(COLUMNS)), torch.long)), correct, left_out
+    return (
+        mention_table(torch.cat(about) if about else torch.empty(0, len(COLUMNS), dtype=torch.long)),
+        correct,
+        left_out,
+    )
 
 
 # ------------------------------------------------------------------------------------- a corpus, from words to table
@@ -351,8 +321,7 @@ class Contest:
 
     def kinds(self) -> list[tuple[str, np.ndarray]]:
         """``all`` and each mention type, with which mentions are of it."""
-        kind = self.mentions["kind"].to_numpy()
-        return [("all", np.ones(len(kind), dtype=bool)), *((name, kind == name) for name in KINDS)]
+        return by_kind(self.mentions)
 
     def table(self) -> pd.DataFrame:
         """The paper's Table 2: ``system, mention_type, n, accuracy, ci_low, ci_high, paper_accuracy``.

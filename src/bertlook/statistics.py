@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 
 import numpy as np
+import pandas as pd
 import torch
 from torch import Tensor
 from torchmetrics import Metric
@@ -61,6 +62,74 @@ class GroupedMean(Metric):
         weights = bootstrap_weights(int(used.sum()), resamples, seed)
         total, count = (torch.tensordot(weights, state[used].cpu(), 1) for state in (self.total, self.count))
         return total, count
+
+
+class HeadOutcomes(Metric):
+    """Right or wrong of every head on every item, kept whole: to resample items, and to compare systems on the same.
+
+    States: ``correct`` [item, direction, layer, head], bool; ``about`` [item, column], integers that say which item
+    it is. Whatever the order of the updates, items come by their first two columns.
+
+    Parameters
+    ----------
+    directions : sequence of str
+        The ways in which a head can be read.
+    layers, heads : int
+    columns : int
+        How many integers describe an item, two at least.
+    """
+
+    full_state_update = False
+    correct: list[Tensor]
+    about: list[Tensor]
+
+    def __init__(self, directions: Sequence[str], layers: int, heads: int, columns: int) -> None:
+        super().__init__()
+        self.directions, self.shape, self.columns = directions, (len(directions), layers, heads), columns
+        self.add_state("correct", [], dist_reduce_fx="cat")
+        self.add_state("about", [], dist_reduce_fx="cat")
+
+    def outcomes(self) -> Tensor:
+        """Whether right, [item, direction, layer, head], bool; in the order of :meth:`items`."""
+        return _joined(self.correct, self.shape, torch.bool)[self._order()]
+
+    def items(self) -> Tensor:
+        """What is known of each item, [item, column]."""
+        return _joined(self.about, (self.columns,), torch.long)[self._order()]
+
+    def compute(self) -> Tensor:
+        """Accuracy over all items, [direction, layer, head]."""
+        return self.outcomes().double().mean(0)
+
+    def accuracies(self, column: str, groups: Iterable[tuple[str, np.ndarray]]) -> pd.DataFrame:
+        """``column, direction, layer, head, n, accuracy`` of every head for each group of items; heads from 1.
+
+        ``groups`` are names and the items that belong to each, as numbers or as a mask.
+        """
+        outcomes = self.outcomes().cpu()
+        _, layers, heads = self.shape
+        index = pd.MultiIndex.from_product(
+            [self.directions, range(1, layers + 1), range(1, heads + 1)], names=["direction", "layer", "head"]
+        )
+        parts = []
+        for name, chosen in groups:
+            some = outcomes[torch.from_numpy(chosen)]
+            accuracy = some.double().mean(0).flatten().numpy()
+            part = pd.DataFrame({"n": len(some), "accuracy": accuracy}, index=index).reset_index()
+            part.insert(0, column, name)
+            parts.append(part)
+        return pd.concat(parts, ignore_index=True)
+
+    def _order(self) -> Tensor:
+        about = _joined(self.about, (self.columns,), torch.long)
+        return torch.argsort(about[:, 0] * (int(about[:, 1].max()) + 1 if len(about) else 1) + about[:, 1])
+
+
+def _joined(state: list[Tensor] | Tensor, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
+    """A list state as one tensor; after a sum over processes it is one already."""
+    if isinstance(state, Tensor):
+        return state
+    return torch.cat(state) if state else torch.empty(0, *shape, dtype=dtype)
 
 
 def bootstrap_weights(groups: int, resamples: int = RESAMPLES, seed: int = 0) -> Tensor:

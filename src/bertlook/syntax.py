@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor
-from torchmetrics import Metric
 
 from bertlook import published
 from bertlook.attention import Batch, Segment, to_words, word_segment
@@ -18,7 +17,7 @@ from bertlook.corpora.schemes import POSSESSIVES
 from bertlook.corpora.treebank import Sentence
 from bertlook.encoder import Encoder
 from bertlook.errors import BertlookError
-from bertlook.statistics import halves, held_out, interval, resample_mean
+from bertlook.statistics import HeadOutcomes, halves, held_out, interval, resample_mean
 
 DIRECTIONS = ("dependent→head", "head→dependent")
 POSSESSIVE_RELATIONS = {"poss", "nmod:poss"}
@@ -62,15 +61,14 @@ def stand_ins(sentence: Sentence) -> list[int]:
     return places
 
 
-class HeadParser(Metric):
+class HeadParser(HeadOutcomes):
     """How often each head attends most between a word and its head word (§4.2).
 
     The predicted head word of word ``i`` is ``argmax_j α[i, j]`` (dependent→head) or ``argmax_j α[j, i]``
     (head→dependent), over the other words, special tokens left out; among equals the first in the text. Scored
     are all words but roots and punctuation; of a possessor, the choice of its ``'s`` (:func:`stand_ins`).
 
-    States, kept whole so that sentences can be resampled: ``correct`` [word, direction, layer, head], bool;
-    ``about`` [word, 2], number of the sentence and position of the word from 0.
+    An item is a word: number of its sentence, and its position from 0.
 
     Parameters
     ----------
@@ -79,16 +77,9 @@ class HeadParser(Metric):
         In the order of the segments that the stream is given (:func:`fit` makes both).
     """
 
-    full_state_update = False
-    correct: list[Tensor]
-    about: list[Tensor]
-
     def __init__(self, layers: int, heads: int, sentences: Sequence[Sentence]) -> None:
-        super().__init__()
-        self.shape = (len(DIRECTIONS), layers, heads)
+        super().__init__(DIRECTIONS, layers, heads, columns=2)
         self.sentences = sentences
-        self.add_state("correct", [], dist_reduce_fx="cat")
-        self.add_state("about", [], dist_reduce_fx="cat")
 
     def update(self, attention: Tensor, batch: Batch) -> None:
         """``attention`` [layer, batch, head, query, key] between wordpieces."""
@@ -115,34 +106,15 @@ class HeadParser(Metric):
         self.about.append(torch.tensor(about))
         self.correct.append(chosen == torch.tensor(golds)[:, None, None, None])
 
-    def outcomes(self) -> Tensor:
-        """Whether right, [word, direction, layer, head], bool; in the order of :meth:`words`."""
-        return _joined(self.correct, (0, *self.shape), torch.bool)[self._order()]
-
     def words(self) -> pd.DataFrame:
         """The scored words: ``sentence, word`` (from 0), ``document, relation, offset`` (to the head word)."""
-        about = _joined(self.about, (0, 2), torch.long)[self._order()].tolist()
         stand_in = [stand_ins(sentence) for sentence in self.sentences]
         rows = [
             (s, i, own.document, own.relations[i], own.heads[i] - 1 - stand_in[s][i])
-            for s, i in about
+            for s, i in self.items().tolist()
             for own in [self.sentences[s]]
         ]
         return pd.DataFrame(rows, columns=["sentence", "word", "document", "relation", "offset"])
-
-    def compute(self) -> Tensor:
-        """Accuracy over all scored words, [direction, layer, head]."""
-        return self.outcomes().double().mean(0)
-
-    def _order(self) -> Tensor:
-        about = _joined(self.about, (0, 2), torch.long)
-        return torch.argsort(about[:, 0] * (int(about[:, 1].max()) + 1 if len(about) else 1) + about[:, 1])
-
-
-def _joined(state: list[Tensor] | Tensor, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
-    if isinstance(state, Tensor):
-        return state
-    return torch.cat(state) if state else torch.empty(*shape, dtype=dtype)
 
 
 # ------------------------------------------------------------------------------------------------------- the tables
@@ -150,17 +122,7 @@ def _joined(state: list[Tensor] | Tensor, shape: Sequence[int], dtype: torch.dty
 
 def heads_table(parser: HeadParser) -> pd.DataFrame:
     """``relation, direction, layer, head, n, accuracy`` of every head, in both directions; layers and heads from 1."""
-    outcomes, words = parser.outcomes(), parser.words()
-    _, layers, heads = parser.shape
-    index = pd.MultiIndex.from_product(
-        [DIRECTIONS, range(1, layers + 1), range(1, heads + 1)], names=["direction", "layer", "head"]
-    )
-    parts = []
-    for relation, chosen in _by_relation(words):
-        accuracy = outcomes[chosen].double().mean(0).flatten().numpy()
-        part = pd.DataFrame({"relation": relation, "n": len(chosen), "accuracy": accuracy}, index=index)
-        parts.append(part.reset_index())
-    return pd.concat(parts, ignore_index=True)[["relation", "direction", "layer", "head", "n", "accuracy"]]
+    return parser.accuracies("relation", _by_relation(parser.words()))
 
 
 def relations_table(parser: HeadParser, minimum: int = 30, reach: int = REACH) -> pd.DataFrame:
