@@ -74,11 +74,13 @@ def probes(encoder: Encoder, source: str, count: int, plain_count: int) -> None:
     for name, kind in KINDS.items():
         alone[name] = probe = kind(encoder, vectors, seeds=1)
         optimiser = torch.optim.Adam(probe.parameters(), lr=1e-3)
-        probe.scale = together[name].scale
-        for number in torch.randperm(len(train), generator=torch.Generator().manual_seed(0)).tolist()[:plain_count]:
+        order = torch.randperm(len(train), generator=torch.Generator().manual_seed(0)).tolist()[:plain_count]
+        for step, number in enumerate(order):
             batch = next(batches(encoder, [train_segments[number]]))
             seen = probing.features(encoder, batch, [train.items[number]], vectors)
-            loss = probe.loss(seen, probing.Targets(torch.empty(0))).sum() / len(train.items[number])
+            if not step:
+                probe.prepare(seen)
+            loss = probe.loss(seen).sum()
             optimiser.zero_grad()
             loss.backward()
             optimiser.step()

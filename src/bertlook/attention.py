@@ -177,9 +177,6 @@ def attend(
                 store = store.new_empty(need)
             attention = store[:need].view(shape)
             record(encoder, batch, attention)
-            for i, n in enumerate(batch.mask.sum(1).tolist()):
-                if n < length:
-                    attention[:, i, :, n:].zero_()
             yield attention, batch
             bar.update(size)
 
@@ -187,7 +184,8 @@ def attend(
 def record(encoder: Encoder, batch: Batch, attention: Tensor, **options: Any) -> Any:
     """One forward pass; its attention weights are written to ``attention`` [layer, batch, head, query, key].
 
-    Returns the model's output; ``options`` go to the model, for example ``output_hidden_states=True``.
+    Rows of padding are 0. Returns the model's output; ``options`` go to the model, for example
+    ``output_hidden_states=True``.
     """
 
     def keep(layer: int, scores: Tensor, value: Tensor) -> Tensor:
@@ -195,9 +193,12 @@ def record(encoder: Encoder, batch: Batch, attention: Tensor, **options: Any) ->
 
     if encoder.tapped:
         with tapped(keep):
-            return encoder.model(**batch.inputs(encoder), **options)
-    output = encoder.model(**batch.inputs(encoder), output_attentions=True, **options)
-    torch.stack(output.attentions, out=attention)
+            output = encoder.model(**batch.inputs(encoder), **options)
+    else:
+        output = encoder.model(**batch.inputs(encoder), output_attentions=True, **options)
+        torch.stack(output.attentions, out=attention)
+    for i, n in enumerate(batch.mask.sum(1).tolist()):
+        attention[:, i, :, n:] = 0
     return output
 
 

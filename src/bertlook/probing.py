@@ -20,7 +20,7 @@ from bertlook.attention import Batch, Segment, batches, record, to_words, word_m
 from bertlook.corpora.treebank import Sentence
 from bertlook.encoder import Encoder
 from bertlook.errors import BertlookError
-from bertlook.statistics import halves
+from bertlook.statistics import halves, held_out
 from bertlook.tap import NAME
 
 SEEDS = 3
@@ -128,8 +128,7 @@ class Features:
     present : Tensor [batch, word], bool
     heads : Tensor [batch, word]
         The gold head word from 0, ``word`` for the root; −1 for punctuation, padding and what has no wordpiece.
-    index : list of int
-        Numbers of the sentences.
+    sentences : list of Sentence
     """
 
     queries: Tensor
@@ -139,31 +138,30 @@ class Features:
     states: Tensor
     present: Tensor
     heads: Tensor
-    index: list[int]
+    sentences: list[Sentence]
 
 
 def features(encoder: Encoder, batch: Batch, sentences: Sequence[Sentence], vectors: WordVectors) -> Features:
     """One forward pass of the frozen model, brought to words; the batch's index counts ``sentences``."""
     size, length = batch.ids.shape
-    attention = torch.empty(encoder.layers, size, encoder.heads, length, length, device=encoder.device)
+    shape = (encoder.layers, size, encoder.heads, length, length)
+    attention = torch.empty(shape, device=encoder.device, dtype=next(encoder.model.parameters()).dtype)
     with torch.no_grad():
         output = record(encoder, batch, attention, output_hidden_states=True)
-        for i, n in enumerate(batch.mask.sum(1).tolist()):
-            attention[:, i, :, n:] = 0
         count = int(batch.words.max()) + 1
         # The start token as one more word, so that it is kept apart from the end.
         numbered = batch.words.clone()
         numbered[:, 0] = count
-        words = to_words(attention, numbered)[..., :count, :]  # [layer, batch, head, word, word + 2]
+        words = to_words(attention.float(), numbered)[..., :count, :]  # [layer, batch, head, word, word + 2]
         flat = words.permute(1, 3, 0, 2, 4).flatten(2, 3)  # [batch, word, head, word + 2]
         queries = flat[..., :count].contiguous()
-        states = word_means(batch.words) @ torch.stack(output.hidden_states[1:])
+        states = word_means(batch.words) @ torch.stack(output.hidden_states[1:]).float()
     present = torch.zeros(size, count + 1, dtype=torch.bool, device=batch.words.device)
     present = present.scatter(1, torch.where(batch.words < 0, count, batch.words), True)[:, :count]
     heads = torch.full((size, count), -1)
     here = present.cpu()
-    for row, number in enumerate(batch.index):
-        own = sentences[number]
+    chosen = [sentences[number] for number in batch.index]
+    for row, own in enumerate(chosen):
         for i, head in enumerate(own.heads):
             if not own.punct[i] and here[row, i] and (not head or here[row, head - 1]):
                 heads[row, i] = head - 1 if head else count
@@ -171,11 +169,11 @@ def features(encoder: Encoder, batch: Batch, sentences: Sequence[Sentence], vect
         queries=queries,
         keys=queries.transpose(1, 3).contiguous(),
         ends=flat[..., count:].contiguous(),
-        vectors=vectors.look_up([sentences[n].words for n in batch.index], count).to(encoder.device),
+        vectors=vectors.look_up([own.words for own in chosen], count).to(encoder.device),
         states=states,
         present=present,
         heads=heads.to(encoder.device),
-        index=batch.index,
+        sentences=chosen,
     )
 
 
@@ -191,17 +189,17 @@ class Probe(nn.Module):
 
     rate = 0.01
 
-    def __init__(self, seeds: int, heads: int = 1) -> None:
+    def __init__(self, seeds: int) -> None:
         super().__init__()
         self.seeds = seeds
-        #: One over the spread of each head's attention, so that one rate suits sharp heads and flat ones.
-        self.scale: Tensor
-        self.register_buffer("scale", torch.ones(heads))
 
     def weights(self, *shape: int, scale: float = 0.0) -> nn.Parameter:
         """Initial weights [seed, *shape], of each seed by itself, so that more seeds do not change the first."""
         drawn = [torch.randn(shape, generator=torch.Generator().manual_seed(seed)) for seed in range(self.seeds)]
         return nn.Parameter(scale * torch.stack(drawn))
+
+    def prepare(self, seen: Features) -> None:
+        """Look at the first batch before training starts."""
 
     def scores(self, seen: Features) -> Tensor:
         raise NotImplementedError
@@ -214,22 +212,38 @@ class Probe(nn.Module):
         allowed = torch.cat([allowed, allowed.new_ones(*allowed.shape[:2], 1)], -1)
         return scores.masked_fill(~allowed, -torch.inf).log_softmax(-1)
 
-    def loss(self, seen: Features, targets: Targets) -> Tensor:
-        """Negative log-likelihood of each sentence's head words, [seed, batch]."""
+    def loss(self, seen: Features) -> Tensor:
+        """Negative log-likelihood of each sentence's head words, as a share of the mean sentence, [seed, batch]."""
         scored = seen.heads >= 0
         gold = seen.heads.clamp_min(0).expand(self.seeds, -1, -1)[..., None]
         found = self.log_probabilities(seen).gather(-1, gold)[..., 0]
-        return -found.masked_fill(~scored, 0).sum(-1)
+        return -found.masked_fill(~scored, 0).sum(-1) / scored.sum(1).float().mean()
 
 
-class AttentionProbe(Probe):
+class ScaledProbe(Probe):
+    """A probe of attention, scaled head by head to a spread of 1: one rate then suits sharp heads and flat ones."""
+
+    scale: Tensor
+
+    def __init__(self, encoder: Encoder, seeds: int) -> None:
+        super().__init__(seeds)
+        self.register_buffer("scale", torch.ones(encoder.layers * encoder.heads))
+
+    def prepare(self, seen: Features) -> None:
+        both = (seen.present[:, None] & seen.present[:, :, None]).float()
+        moments = (seen.queries, seen.queries.square())
+        mean, square = (torch.einsum("bikj,bij->k", x, both) / both.sum() for x in moments)
+        self.scale = (square - mean.square()).clamp_min(1e-12).rsqrt()
+
+
+class AttentionProbe(ScaledProbe):
     """Attention only: ``s[i, j] = Σ_k w_k α_k[i, j] + u_k α_k[j, i]`` (§5); the root from start and end token."""
 
     rate = 0.01
 
     def __init__(self, encoder: Encoder, vectors: WordVectors, seeds: int = SEEDS) -> None:
-        heads = encoder.layers * encoder.heads
-        super().__init__(seeds, heads)
+        super().__init__(encoder, seeds)
+        heads = len(self.scale)
         self.pair = self.weights(2, heads, scale=0.01)
         self.root = self.weights(heads, 2, scale=0.01)
         self.bias = self.weights(1)
@@ -241,14 +255,14 @@ class AttentionProbe(Probe):
         return torch.cat([words, root[..., None]], -1).movedim(2, 0)
 
 
-class AttentionWordsProbe(Probe):
+class AttentionWordsProbe(ScaledProbe):
     """Attention and words: the weights are linear functions of both words' vectors, ``W_k (v_i ⊕ v_j)`` (§5)."""
 
     rate = 0.003
 
     def __init__(self, encoder: Encoder, vectors: WordVectors, seeds: int = SEEDS) -> None:
-        heads, dimension = encoder.layers * encoder.heads, vectors.table.shape[1] + 1
-        super().__init__(seeds, heads)
+        super().__init__(encoder, seeds)
+        heads, dimension = len(self.scale), vectors.table.shape[1] + 1
         # [role, head, dimension]: w from the dependent, u from the head word (both read at the query), then w from
         # the head word, u from the dependent (both read at the key).
         self.pair = self.weights(4, heads, dimension, scale=0.002)
@@ -318,23 +332,18 @@ class StructuralProbe(Probe):
         layers, batch, size, width = seen.states.shape
         maps = self.map.permute(1, 2, 0, 3).flatten(2)  # [layer, width, seed · rank]: one product for all seeds
         mapped = torch.bmm(seen.states.reshape(layers, batch * size, width), maps)
-        mapped = mapped.view(layers, batch, size, self.seeds, -1).permute(
-            3, 0, 1, 2, 4
-        )  # [seed, layer, batch, word, rank]
+        mapped = mapped.view(layers, batch, size, self.seeds, -1).movedim(3, 0)  # [seed, layer, batch, word, rank]
         square = mapped.square().sum(-1)
         return square[..., None] + square[..., None, :] - 2 * mapped @ mapped.transpose(-1, -2)
 
-    def loss(self, seen: Features, targets: Targets) -> Tensor:
+    def loss(self, seen: Features) -> Tensor:
+        """Mean absolute difference from the distances in each sentence's tree, summed over layers, [seed, batch]."""
         both = seen.present[:, None] & seen.present[:, :, None]
-        gap = (self.distances(seen) - targets.distances).abs().masked_fill(~both, 0)
+        wanted = torch.zeros(both.shape)
+        for row, own in zip(wanted, seen.sentences, strict=True):
+            row[: len(own), : len(own)] = torch.from_numpy(tree_distances(own.heads))
+        gap = (self.distances(seen) - wanted.to(both.device)).abs().masked_fill(~both, 0)
         return (gap.sum((-1, -2)) / both.sum((-1, -2))).sum(1)
-
-
-@dataclass(frozen=True)
-class Targets:
-    """Distances between the words of each sentence in its tree, [batch, word, word]."""
-
-    distances: Tensor
 
 
 def tree_distances(heads: Sequence[int]) -> np.ndarray:
@@ -390,44 +399,21 @@ def train(
     steps = passes * sum(1 for _ in batches(encoder, segments, budget))
     optimisers = [torch.optim.Adam(probe.parameters(), lr=probe.rate, betas=(0.9, 0.99)) for probe in probes.values()]
     schedules = [torch.optim.lr_scheduler.LinearLR(o, 1.0, 0.01, max(steps, 2) - 1) for o in optimisers]
-    structural = any(isinstance(probe, StructuralProbe) for probe in probes.values())
-    bar = tqdm(total=passes * len(segments), desc=progress, unit="sentence", disable=progress is None)
-    started = False
-    with bar:
-        for number in range(passes):
-            for batch in batches(encoder, segments, budget, shuffle=seed + number):
-                seen = features(encoder, batch, sentences, vectors)
-                if not started:
-                    started = True
-                    for probe in probes.values():
-                        probe.scale = _scale(seen) if len(probe.scale) > 1 else probe.scale
-                targets = _targets(seen, sentences) if structural else Targets(torch.empty(0))
-                for probe, optimiser, schedule in zip(probes.values(), optimisers, schedules, strict=True):
-                    weights = counts[: probe.seeds, batch.index].to(encoder.device)
-                    words = 1 if isinstance(probe, StructuralProbe) else (seen.heads >= 0).sum(1).float().mean()
-                    # The seeds share no weights, so the sum trains each by itself.
-                    loss = (weights * probe.loss(seen, targets)).sum() / (len(batch.index) * words)
-                    optimiser.zero_grad()
-                    loss.backward()
-                    optimiser.step()
-                    schedule.step()
-                bar.update(len(batch.index))
-
-
-def _scale(seen: Features) -> Tensor:
-    """One over the standard deviation of each head's attention between present words, [head]."""
-    both = (seen.present[:, None] & seen.present[:, :, None]).float()
-    mean, square = (torch.einsum("bikj,bij->k", x, both) / both.sum() for x in (seen.queries, seen.queries.square()))
-    return (square - mean.square()).clamp_min(1e-12).rsqrt()
-
-
-def _targets(seen: Features, sentences: Sequence[Sentence]) -> Targets:
-    size = seen.present.shape[1]
-    distances = torch.zeros(len(seen.index), size, size)
-    for row, number in enumerate(seen.index):
-        own = torch.from_numpy(tree_distances(sentences[number].heads))
-        distances[row, : len(own), : len(own)] = own
-    return Targets(distances.to(seen.present.device))
+    stream = (batch for turn in range(passes) for batch in batches(encoder, segments, budget, shuffle=seed + turn))
+    with tqdm(total=passes * len(segments), desc=progress, unit="sentence", disable=progress is None) as bar:
+        for step, batch in enumerate(stream):
+            seen = features(encoder, batch, sentences, vectors)
+            for probe, optimiser, schedule in zip(probes.values(), optimisers, schedules, strict=True):
+                if not step:
+                    probe.prepare(seen)
+                # The seeds share no weights, so the sum trains each by itself.
+                weights = counts[: probe.seeds, batch.index].to(encoder.device)
+                loss = (weights * probe.loss(seen)).sum() / len(batch.index)
+                optimiser.zero_grad()
+                loss.backward()
+                optimiser.step()
+                schedule.step()
+            bar.update(len(batch.index))
 
 
 @dataclass(frozen=True)
@@ -449,6 +435,19 @@ class Evaluation:
     edges: np.ndarray
     right: dict[str, np.ndarray]
     found: dict[str, np.ndarray]
+
+    def by_word(self, probe: str) -> np.ndarray:
+        """Share of the seeds that find each word's head word, [word]."""
+        return self.right[probe].mean(1)
+
+    def by_edge(self, probe: str) -> tuple[np.ndarray, tuple[int, int]]:
+        """Share of the seeds that find each edge, [edge], and the layers that were read.
+
+        A structural probe is read at the layer that was best on one half of the sentences for the other half, and
+        the other way round; others have no layers, which is written −1.
+        """
+        found = self.found[probe].mean(1)
+        return held_out(found, halves(self.edges)) if found.ndim == 2 else (found, (-1, -1))
 
     def __or__(self, other: Evaluation) -> Evaluation:
         """Both evaluations' probes; they have to be of the same sentences."""
@@ -546,16 +545,10 @@ def table3(scored: Evaluation) -> pd.DataFrame:
     """The paper's Table 3: ``probe, uas, uas_sd, uuas, n, paper_uas``; means over seeds, ``uas_sd`` over seeds.
 
     In the structural probe's row the paper's number is UUAS, as in the paper.
-
-    The structural probe is read at the layer with the best UUAS on one half of the sentences, scored on the other
-    half, and the other way round.
     """
     rows = []
     theirs = {name: published.reference()["table3"][key] / 100 for name, key in ROWS.items()}
     for name in sorted(scored.found, key=list(ROWS).index):
-        found = scored.found[name]
-        if found.ndim == 3:
-            found, _ = best_layer(found, scored.edges)
         right = scored.right.get(name)
         uas = right.mean(0) if right is not None else np.array([np.nan])
         rows.append(
@@ -563,20 +556,9 @@ def table3(scored: Evaluation) -> pd.DataFrame:
                 "probe": name,
                 "uas": uas.mean(),
                 "uas_sd": uas.std(ddof=1) if len(uas) > 1 else np.nan,
-                "uuas": found.mean(),
+                "uuas": scored.by_edge(name)[0].mean(),
                 "n": len(scored.words),
                 "paper_uas": theirs[name],
             }
         )
     return pd.DataFrame(rows)
-
-
-def best_layer(found: np.ndarray, sentences: np.ndarray) -> tuple[np.ndarray, tuple[int, int]]:
-    """Edges [edge, seed, layer] scored by the layer that was best on the other half: [edge, seed], and both layers."""
-    half = halves(sentences)
-    picked = []
-    for side in (False, True):
-        seen = found[half == side]
-        picked.append(int(seen.mean((0, 1)).argmax()) if len(seen) else 0)
-    score = np.where(half[:, None], found[:, :, picked[0]], found[:, :, picked[1]])
-    return score, (picked[0], picked[1])
