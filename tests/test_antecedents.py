@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 
-from bertlook import coreference
+from bertlook import BertlookError, coreference
 from bertlook.agreement import Features, features
 from bertlook.coreference import BASELINES, DIRECTIONS, AntecedentSelection, questions, score_baselines
 from bertlook.corpora.coreference import KINDS, Document, Mention, documents, kind, read_ontogum
-from bertlook.errors import BertlookError
 
 
 def written(text: str) -> Document:

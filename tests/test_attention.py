@@ -3,8 +3,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bertlook import BertlookError
 from bertlook.attention import Segment, attend, batches, pad, pair_segment, to_words, word_segment
-from bertlook.errors import BertlookError
 
 
 @pytest.mark.parametrize("budget", [128, 700, 10_000])

@@ -4,8 +4,7 @@ import sys
 
 import pytest
 
-from bertlook import book, cli
-from bertlook.errors import BertlookError
+from bertlook import BertlookError, book, cli
 
 SMALL = ("-p", "segments=12", "-p", "seed=5")
 

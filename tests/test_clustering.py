@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.distance import jensenshannon
 
-from bertlook import clustering
+from bertlook import BertlookError, clustering
 from bertlook.attention import Segment, attend, measure, pad
 from bertlook.clustering import (
     HeadDivergence,
@@ -23,7 +23,6 @@ from bertlook.clustering import (
     kernel,
     layer_structure,
 )
-from bertlook.errors import BertlookError
 
 
 @pytest.fixture(scope="module")

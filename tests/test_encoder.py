@@ -11,10 +11,10 @@ from transformers import (
     ElectraModel,
 )
 
+from bertlook import BertlookError
 from bertlook import encoder as encoders
 from bertlook.attention import attend, word_segment
 from bertlook.encoder import CLS, OTHER, PUNCT, SEP
-from bertlook.errors import BertlookError
 
 
 def test_minilm_is_the_published_one(encoder):

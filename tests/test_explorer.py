@@ -10,9 +10,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bertlook import BertlookError
 from bertlook import encoder as encoders
 from bertlook.attention import Segment, to_words
-from bertlook.errors import BertlookError
 from bertlook.explorer import (
     ROUNDING,
     Example,

@@ -10,10 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse.csgraph import shortest_path
 
-from bertlook import probing
+from bertlook import BertlookError, probing
 from bertlook.attention import attend, batches, to_words
 from bertlook.corpora.treebank import treebank
-from bertlook.errors import BertlookError
 from bertlook.probing import WordVectors
 from bertlook.syntax import fit
 

@@ -4,9 +4,8 @@ import os
 import pandas as pd
 import pytest
 
-from bertlook import results
+from bertlook import BertlookError, results
 from bertlook.corpora import Corpus
-from bertlook.errors import BertlookError
 from bertlook.results import CANNOT_TELL, DOES_NOT, REPLICATES, Claim, Results, claims_table, number
 
 

@@ -18,9 +18,9 @@ from transformers import (
     RobertaModel,
 )
 
+from bertlook import BertlookError
 from bertlook.attention import Segment, pad
-from bertlook.encoder import CLS, OTHER, PUNCT, SEP, TOKEN_CLASSES, load
-from bertlook.errors import BertlookError
+from bertlook.encoder import CLS, OTHER, PUNCT, SEP, TOKEN_CLASSES, load, tapped
 from bertlook.sinks import (
     MASKED_LM,
     STATES,
@@ -46,7 +46,6 @@ from bertlook.sinks import (
     transformed,
     verdicts,
 )
-from bertlook.tap import tapped
 
 TAKES = [(take, rest) for take in ("all", "part", "random") for rest in ("dropped", "renormalised")]
 

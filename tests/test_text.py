@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bertlook import BertlookError
 from bertlook.corpora.text import articles, cut, segments, text_file, text_source
-from bertlook.errors import BertlookError
 
 PAGE = """<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.10/">
 {pages}</mediawiki>"""

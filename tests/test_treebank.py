@@ -12,9 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from bertlook import BertlookError
 from bertlook.corpora import gum as gum_files
 from bertlook.corpora.treebank import is_punctuation, reparsed, silver, treebank
-from bertlook.errors import BertlookError
 
 CONLLU = """\
 # newdoc id = first

@@ -12,9 +12,8 @@ from torch import Tensor
 from torchmetrics import Metric
 from tqdm.auto import tqdm
 
-from bertlook.encoder import Encoder
-from bertlook.errors import BertlookError
-from bertlook.tap import tapped
+from bertlook import BertlookError
+from bertlook.encoder import Encoder, tapped
 
 TOKEN_BUDGET = 2048
 

@@ -19,8 +19,8 @@ import papermill
 import yaml
 from papermill.exceptions import PapermillExecutionError
 
+from bertlook import BertlookError
 from bertlook.encoder import first_line
-from bertlook.errors import BertlookError
 from bertlook.results import write
 
 VERSIONED = ("torch", "transformers", "papermill", "spacy", "gensim", "scikit-learn", "matplotlib", "seaborn")

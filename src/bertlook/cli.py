@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from bertlook.errors import BertlookError
+from bertlook import BertlookError
 
 app = typer.Typer(
     add_completion=False,

@@ -24,8 +24,8 @@ from sklearn.metrics import adjusted_rand_score
 from torch import Tensor
 from torchmetrics import Metric
 
+from bertlook import BertlookError
 from bertlook.attention import Batch
-from bertlook.errors import BertlookError
 
 #: Attention weights are taken in blocks of so many, which for 144 heads fit into a processor's own cache.
 BLOCK = 1024

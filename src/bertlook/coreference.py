@@ -24,12 +24,11 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from bertlook import published
+from bertlook import BertlookError, published
 from bertlook.agreement import features
 from bertlook.attention import Segment, attend, to_words, word_segment
 from bertlook.corpora.coreference import KINDS, Document
 from bertlook.encoder import Encoder
-from bertlook.errors import BertlookError
 from bertlook.statistics import HeadOutcomes, halves, held_out, interval, resample_mean
 
 DIRECTIONS = ("mention→antecedent", "antecedent→mention")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -9,12 +11,19 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM, AutoTokenizer
+from transformers import (
+    AttentionInterface,
+    AttentionMaskInterface,
+    AutoConfig,
+    AutoModel,
+    AutoModelForMaskedLM,
+    AutoTokenizer,
+)
+from transformers.masking_utils import eager_mask
 from transformers.utils import logging as transformers_logging
 
-from bertlook.errors import BertlookError
-from bertlook.files import checksum
-from bertlook.tap import NAME, tapped
+from bertlook import BertlookError
+from bertlook.corpora import checksum
 
 transformers_logging.disable_progress_bar()
 
@@ -22,6 +31,55 @@ MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9d
 #: Classes of token in the paper's §3.2, in the order of every array that is split by class.
 TOKEN_CLASSES = ("cls", "sep", "punct", "other")
 CLS, SEP, PUNCT, OTHER = range(4)
+
+
+#: Under this name transformers finds the one attention function through which attention is read and changed.
+IMPLEMENTATION = "bertlook"
+
+#: What happens to one layer's scores on their way: (layer from 0, scores, value) → weights.
+#: All are [batch, head, query, key], but value, which is [batch, head, key, dimension].
+Tap = Callable[[int, Tensor, Tensor], Tensor]
+
+_tap: Tap | None = None
+_layer = 0
+
+
+def _attention(
+    module: Any,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    scaling: float | None = None,
+    dropout: float = 0.0,
+    **kwargs: Any,
+) -> tuple[Tensor, Tensor]:
+    """Plain softmax attention, which the tap may see and alter."""
+    global _layer
+    scores = (query * (scaling or query.shape[-1] ** -0.5)) @ key.transpose(2, 3)
+    if attention_mask is not None:
+        scores = scores + attention_mask
+    weights = scores.softmax(-1) if _tap is None else _tap(_layer, scores, value)
+    _layer += 1
+    return (weights @ value).transpose(1, 2).contiguous(), weights
+
+
+AttentionInterface.register(IMPLEMENTATION, _attention)
+AttentionMaskInterface.register(IMPLEMENTATION, eager_mask)
+
+
+@contextmanager
+def tapped(tap: Tap) -> Iterator[None]:
+    """While open, every layer's attention weights are what ``tap`` makes of its scores.
+
+    Open it once for each forward pass: layers are counted in the order in which they are computed.
+    """
+    global _tap, _layer
+    before, _tap, _layer = _tap, tap, 0
+    try:
+        yield
+    finally:
+        _tap = before
 
 
 @dataclass(frozen=True)
@@ -180,7 +238,7 @@ def load(
             "output_loading_info": True,
             **options,
         }
-        net, report = auto.from_pretrained(source, attn_implementation=NAME, **common)
+        net, report = auto.from_pretrained(source, attn_implementation=IMPLEMENTATION, **common)
     except Exception as error:
         where = "folder" if Path(model).exists() else "hub id or folder"
         raise BertlookError(

@@ -16,9 +16,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from bertlook import BertlookError
 from bertlook.attention import Segment, attend, word_segment
 from bertlook.encoder import Encoder
-from bertlook.errors import BertlookError
 
 #: What a reader is told of the rounding; :func:`rounding` is the same as a formula.
 ROUNDING = (

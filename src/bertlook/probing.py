@@ -15,13 +15,11 @@ from torch import Tensor, nn
 from tqdm.auto import tqdm
 from transformers import AutoModel
 
-from bertlook import published
+from bertlook import BertlookError, published
 from bertlook.attention import Batch, Segment, batches, record, to_words, word_means
 from bertlook.corpora.treebank import Sentence
-from bertlook.encoder import Encoder
-from bertlook.errors import BertlookError
+from bertlook.encoder import IMPLEMENTATION, Encoder
 from bertlook.statistics import halves, held_out
-from bertlook.tap import NAME
 
 SEEDS = 3
 TRAIN_BUDGET = 512
@@ -532,7 +530,7 @@ def spanning_tree(scores: np.ndarray, nodes: np.ndarray) -> set[tuple[int, int]]
 def randomised(encoder: Encoder, keep_embeddings: bool = True, seed: int = 0) -> Encoder:
     """The same architecture with random weights, the pre-trained embeddings kept or not: §5's baseline."""
     torch.manual_seed(seed)
-    model = AutoModel.from_config(encoder.model.config, attn_implementation=NAME)
+    model = AutoModel.from_config(encoder.model.config, attn_implementation=IMPLEMENTATION)
     if keep_embeddings:
         old, new = (getattr(net, "embeddings", None) or net.get_input_embeddings() for net in (encoder.model, model))
         new.load_state_dict(old.state_dict())

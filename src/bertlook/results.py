@@ -17,9 +17,9 @@ from typing import Any
 import pandas as pd
 from IPython.display import HTML
 
+from bertlook import BertlookError
 from bertlook.corpora import Corpus
 from bertlook.encoder import Encoder
-from bertlook.errors import BertlookError
 
 REPLICATES, DOES_NOT, CANNOT_TELL = "replicates", "does not replicate", "cannot be told"
 PACKAGES = ("bertlook", "torch", "transformers", "torchmetrics", "numpy", "pandas", "scikit-learn", "gensim", "spacy")

@@ -14,11 +14,10 @@ from torch import Tensor
 from torch.nn.functional import cosine_similarity, cross_entropy, one_hot
 from tqdm.auto import tqdm
 
+from bertlook import BertlookError
 from bertlook.attention import Batch, Segment, batches
-from bertlook.encoder import PUNCT, TOKEN_CLASSES, Encoder
-from bertlook.errors import BertlookError
+from bertlook.encoder import PUNCT, TOKEN_CLASSES, Encoder, tapped
 from bertlook.statistics import GroupedMean, interval
-from bertlook.tap import tapped
 
 N = len(TOKEN_CLASSES)
 #: What a change is measured in: the masked-LM loss in nats a masked token, or the final states.

@@ -10,13 +10,12 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from bertlook import published
+from bertlook import BertlookError, published
 from bertlook.attention import Batch, Segment, to_words, word_segment
 from bertlook.corpora import Corpus
 from bertlook.corpora.schemes import POSSESSIVES
 from bertlook.corpora.treebank import Sentence
 from bertlook.encoder import Encoder
-from bertlook.errors import BertlookError
 from bertlook.statistics import HeadOutcomes, halves, held_out, interval, resample_mean
 
 DIRECTIONS = ("dependent→head", "head→dependent")

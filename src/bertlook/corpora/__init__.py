@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Generic, TypeVar
+
+from bertlook import BertlookError
 
 T = TypeVar("T")
 
@@ -40,3 +44,30 @@ class Corpus(Generic[T]):
     def left_out_text(self) -> str:
         """What was left out, as a sentence part: ``"3 over the limit, 1 of one word"`` or ``"nothing"``."""
         return ", ".join(f"{n:,} {reason}" for reason, n in sorted(self.left_out.items())) or "nothing"
+
+
+def read_text(file: Path) -> str:
+    """The text of a file that must be UTF-8, without a byte order mark, lines ended by ``\\n``.
+
+    Raises
+    ------
+    BertlookError
+        The file is not UTF-8.
+    """
+    raw = file.read_bytes()
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw[: error.start].count(b"\n") + 1
+        raise BertlookError(f"{file}:{line}: not UTF-8. Save the file as UTF-8.") from error
+    return text.replace("\r\n", "\n")
+
+
+def checksum(files: Iterable[Path]) -> str:
+    """SHA-256 over the bytes of files, one after the other, as hexadecimal digits."""
+    digest = hashlib.sha256()
+    for file in files:
+        with file.open("rb") as stream:
+            while block := stream.read(1 << 20):
+                digest.update(block)
+    return digest.hexdigest()

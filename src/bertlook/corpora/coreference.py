@@ -10,9 +10,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from bertlook.corpora import Corpus, silver
-from bertlook.errors import BertlookError
-from bertlook.files import checksum, read_text
+from bertlook import BertlookError
+from bertlook.corpora import Corpus, checksum, read_text, silver
 
 SAMPLE = Path(__file__).parent / "sample"
 KINDS = ("pronoun", "proper", "nominal")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pooch
 from tqdm.auto import tqdm
 
-from bertlook.errors import BertlookError
+from bertlook import BertlookError
 
 COMMIT = "72ce5ac14978a324c2fd18d49484e65292cbe316"
 URL = f"https://raw.githubusercontent.com/amir-zeldes/gum/{COMMIT}/"

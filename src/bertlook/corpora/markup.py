@@ -21,7 +21,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from bertlook.corpora import silver
+from bertlook import BertlookError
+from bertlook.corpora import read_text, silver
 from bertlook.corpora.coreference import (
     Document,
     Span,
@@ -30,8 +31,6 @@ from bertlook.corpora.coreference import (
     silver_parse,
     to_conll,
 )
-from bertlook.errors import BertlookError
-from bertlook.files import read_text
 
 LENGTH = range(60, 121)
 #: Parts of speech a mention's head word may have: nouns, pronouns, determiners, numbers, adjectives.

@@ -14,11 +14,10 @@ from pathlib import Path
 from gensim.corpora.wikicorpus import extract_pages, filter_wiki
 from tqdm.auto import tqdm
 
+from bertlook import BertlookError
 from bertlook.attention import Segment, pair_segment
-from bertlook.corpora import Corpus
+from bertlook.corpora import Corpus, checksum, read_text
 from bertlook.encoder import Encoder, first_line
-from bertlook.errors import BertlookError
-from bertlook.files import checksum, read_text
 
 #: The name of the Wikipedia extract that is installed with gensim.
 WIKIPEDIA = "wikipedia"

@@ -14,12 +14,11 @@ from zipfile import BadZipFile
 from conllu.exceptions import ParseException
 from conllu.parser import parse_comment_line, parse_id_value, parse_int_value
 
-from bertlook.corpora import Corpus, gum, schemes
+from bertlook import BertlookError
+from bertlook.corpora import Corpus, checksum, gum, read_text, schemes
 from bertlook.corpora.coreference import PTB_BRACKETS
 from bertlook.corpora.silver import parser, parser_version, spacy_sentence
 from bertlook.corpora.text import WIKIPEDIA, articles, text_source
-from bertlook.errors import BertlookError
-from bertlook.files import checksum, read_text
 
 if TYPE_CHECKING:
     from spacy.tokens import Span
