@@ -24,11 +24,12 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from bertlook import BertlookError, published
+from bertlook import BertlookError
 from bertlook.agreement import features
 from bertlook.attention import Segment, attend, to_words, word_segment
 from bertlook.corpora.coreference import KINDS, Document
 from bertlook.encoder import Encoder
+from bertlook.results import published
 from bertlook.statistics import HeadOutcomes, halves, held_out, interval, resample_mean
 
 DIRECTIONS = ("mention→antecedent", "antecedent→mention")
@@ -327,7 +328,7 @@ class Contest:
 
         Intervals are 95%, bootstrapped over documents.
         """
-        reference = published.reference()["table2"]
+        reference = published()["table2"]
         rows = []
         for system, right in self.right.items():
             theirs = dict(zip(reference["columns"], reference[PAPER[system]], strict=True))

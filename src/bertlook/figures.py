@@ -1,4 +1,7 @@
-"""One style for all figures, and the few kinds of figure that several chapters draw."""
+"""The book's kinds of figure: each draws a tidy table and says in words, with its numbers, what one sees.
+
+All take what a :class:`Picture` is to be shown with as well: ``name``, ``caption`` and ``data``.
+"""
 
 from __future__ import annotations
 
@@ -6,109 +9,96 @@ import html
 import io
 import re
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.resources import files
+from typing import Any
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import seaborn as sns
-from IPython.display import HTML
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-# Okabe and Ito's colours: told apart with any colour vision, and by lightness in print.
+from bertlook.results import listed, number
+
+# As in book.mplstyle.
 BLUE, ORANGE, GREEN, PINK, GREY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#808080"
 COLOURS = (BLUE, ORANGE, GREEN, PINK)
 MARKERS = ("o", "^", "s", "D")
+#: Inches: the width of a figure, readable on a phone and no wider than a column of the book.
+WIDTH = 5.2
 
-sns.set_theme(
-    context="notebook",
-    style="ticks",
-    rc={
-        "svg.fonttype": "none",
-        "font.family": "sans-serif",
-        "font.size": 11,
-        "axes.titlesize": 12,
-        "axes.labelsize": 11,
-        "xtick.labelsize": 10,
-        "ytick.labelsize": 10,
-        "legend.fontsize": 10,
-        "legend.frameon": False,
-        "axes.spines.top": False,
-        "axes.spines.right": False,
-        "axes.edgecolor": "black",
-        "text.color": "black",
-        "axes.labelcolor": "black",
-        "xtick.color": "black",
-        "ytick.color": "black",
-        "axes.facecolor": "none",
-        "figure.facecolor": "none",
-        "savefig.facecolor": "none",
-        "axes.prop_cycle": plt.cycler(color=COLOURS),
-        "figure.constrained_layout.use": True,
-    },
-)
+sns.set_theme(context="notebook", style="ticks")
+plt.style.use(str(files("bertlook") / "book.mplstyle"))
 
 
-def show(
-    figure: Figure,
-    name: str,
-    alt: str,
-    caption: str = "",
-    data: Sequence[str] = (),
-    tooltips: Mapping[str, str] | None = None,
-) -> HTML:
-    """Embed a figure as vector graphics that follow the page's theme, with its alternative text and its data.
+@dataclass
+class Picture:
+    """A figure with its words; in a notebook it shows itself as vector graphics that follow the page's theme.
 
-    Parameters
+    Attributes
     ----------
     figure : Figure
-        It is closed, so that Jupyter does not show it twice.
-    name : str
-        Becomes the anchor ``fig-name``.
     alt : str
         What one sees, with numbers.
+    name : str
+        Becomes the anchor ``fig-name``.
     caption : str
         Plain text below the figure.
     data : sequence of str
         Result files it was drawn from, as ``"surface/heads.csv"``.
-    tooltips : mapping of str to str, optional
+    tooltips : mapping of str to str
         ``gid`` of an artist → plain text shown when it is pointed at.
     """
-    buffer = io.StringIO()
-    with mpl.rc_context({"svg.hashsalt": name}):
-        figure.savefig(buffer, format="svg", metadata={"Date": None}, bbox_inches="tight")
-    plt.close(figure)
-    svg = buffer.getvalue()
-    svg = re.sub(r"^.*?(?=<svg)", "", svg, flags=re.S)
-    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.S)
-    # Ink takes the colour of the page's text; identifiers are made unique on the page.
 
-    def tag(match: re.Match[str]) -> str:
-        """Within tags only: what stands between them is text that somebody wrote."""
-        inside = re.sub(r"#000000\b", "currentColor", match[0])
-        inside = inside.replace('<text style="', '<text style="fill: currentColor; ')
-        inside = re.sub(r'\bid="', f'id="{name}-', inside)
-        return re.sub(r'(url\(|href=")#', rf"\1#{name}-", inside)
+    figure: Figure
+    alt: str
+    name: str
+    caption: str = ""
+    data: Sequence[str] = ()
+    tooltips: Mapping[str, str] = field(default_factory=dict)
 
-    svg = re.sub(r"(<style.*?</style>)|<[^>]*>", lambda m: m[0] if m[1] else tag(m), svg, flags=re.S)
-    # Links open in place, and are no stops for the tab key: there are hundreds.
-    svg = re.sub(r'<a (xlink:href="[^"]*") target="_blank">', r'<a tabindex="-1" \1>', svg)
-    for gid, text in (tooltips or {}).items():
-        opening = f'<g id="{name}-{gid}">'
-        svg = svg.replace(opening, f"{opening}<title>{html.escape(text)}</title>", 1)
-    width = re.search(r'width="([\d.]+)pt"', svg)
-    size = f"max-width:{float(width[1]) * 5 / 3:.0f}px" if width else ""  # a quarter larger than printed
-    svg = re.sub(r'width="[\d.]+pt" height="[\d.]+pt"|height="[\d.]+pt" width="[\d.]+pt"', "", svg, count=1)
-    label = html.escape(alt, quote=True)
-    svg = svg.replace("<svg", f'<svg role="img" aria-label="{label}" style="{size}"', 1)
-    links = ", ".join(f'<a href="../results/{html.escape(file)}">{html.escape(file)}</a>' for file in data)
-    below = html.escape(caption) + (f" <span class='bertlook-data'>Data: {links}.</span>" if links else "")
-    return HTML(
-        f"<figure class='bertlook-figure' id='fig-{name}'>"
-        f"<div class='bertlook-scroll' tabindex='0' role='group' aria-label='Figure'>{svg}</div>"
-        f"<figcaption>{below}</figcaption></figure>"
-    )
+    def __post_init__(self) -> None:
+        plt.close(self.figure)  # so that Jupyter does not show it twice
+
+    def __repr__(self) -> str:
+        return f"Figure {self.name}: {self.alt}"
+
+    def _repr_html_(self) -> str:
+        label = html.escape(self.alt, quote=True)
+        size = f"max-width:{self.figure.get_figwidth() * 120:.0f}px"  # a quarter larger than printed
+        svg = self._svg().replace("<svg", f'<svg role="img" aria-label="{label}" style="{size}"', 1)
+        links = ", ".join(f'<a href="../results/{html.escape(file)}">{html.escape(file)}</a>' for file in self.data)
+        below = html.escape(self.caption) + (f" <span class='bertlook-data'>Data: {links}.</span>" if links else "")
+        return (
+            f"<figure class='bertlook-figure' id='fig-{self.name}'>"
+            f"<div class='bertlook-scroll' tabindex='0' role='group' aria-label='Figure'>{svg}</div>"
+            f"<figcaption>{below}</figcaption></figure>"
+        )
+
+    def _svg(self) -> str:
+        """The drawing: ink in the colour of the page's text, identifiers unique on the page, links in place."""
+        buffer = io.StringIO()
+        with mpl.rc_context({"svg.hashsalt": self.name}):
+            self.figure.savefig(buffer, format="svg", metadata={"Date": None}, bbox_inches="tight")
+
+        def tag(match: re.Match[str]) -> str:
+            """Within tags only: what stands between them is text that somebody wrote."""
+            inside = re.sub(r"#000000\b", "currentColor", match[0])
+            inside = inside.replace('<text style="', '<text style="fill: currentColor; ')
+            inside = re.sub(r'\bid="', f'id="{self.name}-', inside)
+            inside = re.sub(r'(url\(|href=")#', rf"\1#{self.name}-", inside)
+            # Links are no stops for the tab key: there are hundreds.
+            return re.sub(r'<a (xlink:href="[^"]*") target="_blank">', r'<a tabindex="-1" \1>', inside)
+
+        svg = re.sub(r"^.*?(?=<svg)|<metadata>.*?</metadata>", "", buffer.getvalue(), flags=re.S)
+        svg = re.sub(r"(<style.*?</style>)|<[^>]*>", lambda m: m[0] if m[1] else tag(m), svg, flags=re.S)
+        for gid, text in self.tooltips.items():
+            opening = f'<g id="{self.name}-{gid}">'
+            svg = svg.replace(opening, f"{opening}<title>{html.escape(text)}</title>", 1)
+        return re.sub(r'width="[\d.]+pt" height="[\d.]+pt"|height="[\d.]+pt" width="[\d.]+pt"', "", svg, count=1)
 
 
 def depth(layers: int) -> np.ndarray:
@@ -116,123 +106,307 @@ def depth(layers: int) -> np.ndarray:
     return (np.arange(layers) + 0.5) / layers
 
 
+def panels(count: int, height: float, **options: object) -> tuple[Figure, list[Axes]]:
+    """So many panels, one below the other, each ``height`` inches high."""
+    figure, axes = plt.subplots(count, 1, figsize=(WIDTH, height * count + 0.3), squeeze=False, **options)
+    return figure, list(axes[:, 0])
+
+
 def by_layer(
-    axes: Axes,
-    heads: np.ndarray,
-    label: str,
-    series: int = 0,
-    paper: Sequence[float] | None = None,
-    band: tuple[np.ndarray, np.ndarray] | None = None,
-) -> None:
-    """Dots for heads, linked to the explorer, a line for the layer mean, the paper's dashed, over relative depth.
-
-    Parameters
-    ----------
-    heads : array [layer, head]
-    series : int
-        Which colour, marker and dash the series has.
-    paper : sequence [paper's layer]
-    band : two arrays [layer]
-        Interval of the layer means.
-    """
-    layers, count = heads.shape
-    x = depth(layers)
-    colour, marker = COLOURS[series % 4], MARKERS[series % 4]
-    spread = np.linspace(-0.25, 0.25, count)[None] / layers
-    places = [f"explorer.html#{layer}-{head}" for layer in range(1, layers + 1) for head in range(1, count + 1)]
-    axes.scatter(
-        (x[:, None] + spread).ravel(),
-        heads.ravel(),
-        s=12,
-        color=colour,
-        marker=marker,
-        alpha=0.55,
-        linewidths=0,
-        urls=places,
-    )
-    axes.plot(x, heads.mean(1), "-", color=colour, lw=2, marker=marker, ms=6, label=label)
-    if band is not None:
-        axes.fill_between(x, *band, color=colour, alpha=0.2, lw=0)
-    if paper is not None:
-        axes.plot(
-            depth(len(paper)), paper, "--", color=GREY, lw=1.5, marker=marker, ms=4, mfc="none", label=f"{label}, paper"
-        )
-    axes.set_xlim(0, 1)
-    axes.set_xticks(x, [str(layer) for layer in range(1, layers + 1)])
-    axes.set_xlabel(
-        "layer" if paper is None or len(paper) == layers else "layer (paper's 12 on the same relative depth)"
-    )
-
-
-def heat_map(axes: Axes, values: np.ndarray, title: str, vmax: float | None = None, label: str = "") -> None:
-    """Layers down, heads across, both from 1; dark is much. ``values`` [layer, head]."""
-    layers, heads = values.shape
-    sns.heatmap(
-        values,
-        ax=axes,
-        cmap="cividis",
-        vmin=0,
-        vmax=vmax,
-        xticklabels=list(range(1, heads + 1)),
-        yticklabels=list(range(1, layers + 1)),
-        cbar_kws={"label": label},
-        linewidths=0.5,
-        linecolor=GREY,
-    )
-    axes.set(xlabel="head", ylabel="layer", title=title)
-    axes.tick_params(length=0)
-
-
-def head_view(
-    axes: Axes, tokens: Sequence[str], weights: np.ndarray, title: str, marks: Collection[tuple[int, int]] = ()
-) -> None:
-    """One head on one text: queries left, keys right, a line's darkness the attention. ``weights`` [query, key].
-
-    The lines of ``marks``, pairs of query and key from 0, are orange and dashed.
-    """
-    n = len(tokens)
-    for i in range(n):
-        for j in range(n):
-            if weights[i, j] > 0.02:
-                colour, dash = (ORANGE, "--") if (i, j) in marks else (BLUE, "-")
-                alpha = float(weights[i, j]) ** 0.8
-                axes.plot([0, 1], [-i, -j], dash, color=colour, alpha=alpha, lw=1.5, solid_capstyle="round")
-    for i, token in enumerate(tokens):
-        text = token.replace("$", r"\$")
-        axes.text(-0.04, -i, text, ha="right", va="center", fontsize=9)
-        axes.text(1.04, -i, text, ha="left", va="center", fontsize=9)
-    axes.set(xlim=(-0.9, 1.9), ylim=(-n + 0.4, 0.6), title=title)
-    axes.axis("off")
-
-
-def scatter_heads(
-    axes: Axes,
     heads: pd.DataFrame,
-    groups: Sequence[str],
-    label: str = "",
-    prefix: str = "dot",
-    page: str = "explorer.html",
-) -> None:
-    """Heads as dots at ``x, y``, each group with a colour and a marker, each dot linked to the explorer.
+    quantities: Mapping[str, str],
+    *,
+    ylabel: str,
+    unit: str = "share",
+    layers: pd.DataFrame | None = None,
+    paper: Mapping[str, Sequence[float]] | None = None,
+    levels: Mapping[str, tuple[float, str]] | None = None,
+    together: bool = False,
+    top: float | None = None,
+    **shown: Any,
+) -> Picture:
+    """Dots for heads, linked to the explorer, lines for the layer means, the paper's dashed, over relative depth.
 
     Parameters
     ----------
     heads : DataFrame
-        ``layer, head, x, y``; a dot's ``gid`` is ``prefix-layer-head``.
-    groups : sequence of str [head]
-        What each head belongs to; groups in the order of their first head.
+        ``layer, head`` from 1 and a column for each quantity.
+    quantities : mapping
+        Column → what to call it. A panel each, or one panel if they are drawn ``together``.
+    layers : DataFrame, optional
+        ``layer, quantity, low, high``: bands around the layer means.
+    paper : mapping of str to sequence, optional
+        Column → the paper's layer means.
+    levels : mapping, optional
+        Column → a dotted level (chance, or a bound) and what to call it.
+    top : float, optional
+        Upper end of the vertical axis.
     """
-    order = list(dict.fromkeys(groups))
+    figure, axes = panels(1 if together else len(quantities), 3.3, sharey=True)
+    count = heads["layer"].max()
+    places = [f"explorer.html#{row.layer}-{row.head}" for row in heads.itertuples()]
+    spread = (heads["head"] - heads["head"].mean()) / heads["head"].max() / 2
+    said = []
+    for k, (column, label) in enumerate(quantities.items()):
+        ax, colour, marker = axes[0 if together else k], COLOURS[k % 4], MARKERS[k % 4]
+        x, means = depth(count), heads.groupby("layer")[column].mean()
+        dots = (heads["layer"] - 0.5 + spread) / count
+        ax.scatter(dots, heads[column], s=12, color=colour, marker=marker, alpha=0.55, linewidths=0, urls=places)
+        ax.plot(x, means, "-", color=colour, lw=2, marker=marker, ms=6, label=label)
+        if layers is not None:
+            band = layers[layers["quantity"] == column].sort_values("layer")
+            ax.fill_between(x, band["low"], band["high"], color=colour, alpha=0.2, lw=0)
+        if paper is not None and column in paper:
+            style = dict(color=GREY, lw=1.5, marker=marker, ms=4, mfc="none", label=f"{label}, paper")
+            ax.plot(depth(len(paper[column])), paper[column], "--", **style)
+        if levels is not None and column in levels:
+            ax.axhline(levels[column][0], color="black", lw=0.8, ls=":", label=levels[column][1])
+        said.append(f"{label}: {', '.join(number(value, unit) for value in means)}.")
+    of = max((len(values) for values in (paper or {}).values()), default=count)
+    for ax in axes:
+        ax.set(xlim=(0, 1), ylim=(0, top), ylabel=_with_unit(ylabel, unit))
+        ax.set_xticks(depth(count), [str(layer) for layer in range(1, count + 1)])
+        ax.set_xlabel("layer" if of == count else f"layer (paper’s {of} on the same relative depth)")
+        ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
+    alt = f"{_capital(ylabel)} by layer, means over the heads of layers 1 to {count}. {' '.join(map(_capital, said))}"
+    return Picture(figure, alt, **shown)
+
+
+def lines(
+    table: pd.DataFrame,
+    x: str,
+    y: str,
+    by: str | None = None,
+    *,
+    xlabel: str,
+    ylabel: str,
+    unit: str = "share",
+    low: str | None = None,
+    high: str | None = None,
+    bars: bool = False,
+    panel: str | None = None,
+    levels: Mapping[str, float] | None = None,
+    log: bool = False,
+    top: float | None = None,
+    **shown: Any,
+) -> Picture:
+    """Curves of ``y`` over ``x``, one for each value of ``by``, a panel for each value of ``panel``.
+
+    Parameters
+    ----------
+    table : DataFrame
+        One row a point; ``x`` holds numbers, or names in the order in which they are to stand.
+    low, high : str, optional
+        Columns of an interval, drawn as a band, or as ``bars``.
+    levels : mapping, optional
+        Names and heights of horizontal lines.
+    """
+    groups = [("", table)] if panel is None else list(table.groupby(panel, sort=False))
+    figure, axes = panels(len(groups), 3.4, sharex=True)
+    names = None if pd.api.types.is_numeric_dtype(table[x]) else list(dict.fromkeys(table[x]))
+    series = [""] if by is None else list(dict.fromkeys(table[by]))
+    said = []
+    for ax, (title, group) in zip(axes, groups, strict=True):
+        for k, label in enumerate(series):
+            part = group if by is None else group[group[by] == label]
+            at = part[x] if names is None else part[x].map(names.index) + (k - (len(series) - 1) / 2) * 0.1
+            style = dict(color=COLOURS[k % 4], marker=MARKERS[k % 4], ls=("-", "--")[k // 4 % 2])
+            if bars:
+                ends = np.abs([part[y] - part[low], part[high] - part[y]])
+                ax.errorbar(at, part[y], ends, capsize=2, label=label, **style)
+            else:
+                ax.plot(at, part[y], ms=5, label=label, **style)
+            if low and high and not bars:
+                ax.fill_between(at, part[low], part[high], color=style["color"], alpha=0.2, lw=0)
+            points = [
+                f"{number(v, unit)} at {p:g}" if names is None else f"{number(v, unit)} at {p}"
+                for p, v in zip(part[x], part[y], strict=True)
+            ]
+            if len(points) > 12:
+                points = [f"from {points[part[y].argmin()]}", f"to {points[part[y].argmax()]}"]
+            said.append(f"{': '.join(filter(None, (_capital(title), label)))}: {', '.join(points)}.".removeprefix(": "))
+        for k, (label, height) in enumerate((levels or {}).items()):
+            ax.axhline(height, color=GREY, ls=(":", "--")[k % 2], label=label)
+        ax.set(ylabel=_with_unit(ylabel, unit), title=title, yscale="log" if log else "linear")
+        if not log:
+            ax.set_ylim(0 if table[low or y].min() >= 0 else None, top)
+    if by is not None or levels:
+        axes[0].legend(loc="lower center", bbox_to_anchor=(0.5, 1.1 if panel else 1.0), ncols=2)
+    if names is not None:
+        axes[-1].set_xticks(range(len(names)), names)
+    elif table[x].nunique() <= 12:
+        axes[-1].set_xticks(sorted(table[x].unique()))
+    axes[-1].set_xlabel(xlabel)
+    levels_said = [f"{_capital(label)}: {number(height, unit)}." for label, height in (levels or {}).items()]
+    return Picture(figure, f"{_capital(ylabel)} by {xlabel}. {' '.join([*said, *levels_said])}", **shown)
+
+
+def dots(
+    table: pd.DataFrame,
+    row: str,
+    value: str,
+    low: str,
+    high: str,
+    *,
+    label: str,
+    xlabel: str,
+    unit: str = "share",
+    others: Mapping[str, str] | None = None,
+    panel: str | None = None,
+    **shown: Any,
+) -> Picture:
+    """A row for each ``row`` of the table, from the top: a dot with its interval, other columns beside it.
+
+    Parameters
+    ----------
+    label : str
+        What the dots are.
+    others : mapping, optional
+        Columns → what to call them: baselines as filled triangles, the last one, the paper, as open squares in grey.
+    """
+    groups = [("", table)] if panel is None else list(table.groupby(panel, sort=False))
+    figure, axes = panels(len(groups), 0.4 * table[row].nunique() + 0.9, sharex=True)
+    others = dict(others or {})
+    styles = [dict(marker="^", color=ORANGE)] * (len(others) - 1) + [dict(marker="s", color=GREY, mfc="none")]
+    said = []
+    for ax, (title, group) in zip(axes, groups, strict=True):
+        y = np.arange(len(group))[::-1]
+        ax.hlines(y, group[low], group[high], color=BLUE, lw=4, alpha=0.4)
+        ax.plot(group[value], y, "o", color=BLUE, ls="", label=f"{label} (bar: 95%)")
+        for (column, what), style in zip(others.items(), styles, strict=True):
+            ax.plot(group[column], y, ls="", label=what, **style)
+        ax.set_yticks(y, group[row])
+        ax.set(title=title, xlim=(0, 1.02) if unit == "share" else None)
+        for each in group.to_dict("records"):
+            beside = [
+                f"{what} {number(each[column], unit)}"
+                for column, what in others.items()
+                if each[column] == each[column]
+            ]
+            ends = f"{number(each[low], unit)} to {number(each[high], unit)}"
+            words = ", ".join([f"{number(each[value], unit)} ({ends})", *beside])
+            said.append(f"{_capital(title)} {each[row]}: {words}.".strip())
+    axes[0].legend(loc="lower center", bbox_to_anchor=(0.4, 1.1 if panel else 1.0), ncols=1)
+    axes[-1].set_xlabel(_with_unit(xlabel, unit))
+    return Picture(figure, f"{_capital(xlabel)}: {label}, with 95% intervals. {' '.join(said)}", **shown)
+
+
+def heat_maps(
+    table: pd.DataFrame,
+    value: str,
+    panel: str | None = None,
+    *,
+    label: str,
+    unit: str = "share",
+    top: float | None = None,
+    **shown: Any,
+) -> Picture:
+    """Layers down, heads across, both from 1; yellow is much; a map for each value of ``panel``.
+
+    Parameters
+    ----------
+    table : DataFrame
+        ``layer, head`` and the column ``value``.
+    label : str
+        What the colours show.
+    top : float, optional
+        Value of the brightest colour; the greatest unless said.
+    """
+    groups = [("", table)] if panel is None else list(table.groupby(panel, sort=False))
+    figure, axes = panels(len(groups), 0.27 * table["layer"].max() + 1.1)
+    said = []
+    for ax, (title, group) in zip(axes, groups, strict=True):
+        grid = group.pivot(index="layer", columns="head", values=value)
+        bar = {"label": _with_unit(label, unit)}
+        sns.heatmap(grid, ax=ax, cmap="cividis", vmin=0, vmax=top, cbar_kws=bar, linewidths=0.5, linecolor=GREY)
+        ax.set(xlabel="head", ylabel="layer", title=title)
+        ax.tick_params(length=0, labelrotation=0)
+        best = group.loc[group[value].idxmax()]
+        place = f"head {best['layer']:.0f}-{best['head']:.0f} with {number(best[value], unit)}"
+        said.append(f"{_capital(title)}: the highest is {place}.".removeprefix(": ").replace("the", "The", not title))
+    return Picture(figure, f"{_capital(label)} by layer and head. {' '.join(said)}", **shown)
+
+
+@dataclass(frozen=True)
+class View:
+    """One head on one text: ``weights`` [query, key] between ``tokens``, and pairs of query and key to mark, from 0."""
+
+    title: str
+    tokens: Sequence[str]
+    weights: np.ndarray
+    marks: Collection[tuple[int, int]] = ()
+
+
+def head_views(views: Sequence[View], **shown: Any) -> Picture:
+    """Heads on texts: queries left, keys right, a line's darkness the attention; marked lines orange and dashed."""
+    heights = [len(view.tokens) + 2 for view in views]
+    figure, axes = plt.subplots(
+        len(views), 1, figsize=(WIDTH, 0.24 * sum(heights)), height_ratios=heights, squeeze=False
+    )
+    said = []
+    for ax, view in zip(axes[:, 0], views, strict=True):
+        n = len(view.tokens)
+        for i, j in zip(*np.nonzero(view.weights > 0.02), strict=True):
+            colour, dash = (ORANGE, "--") if (i, j) in view.marks else (BLUE, "-")
+            alpha = float(view.weights[i, j]) ** 0.8
+            ax.plot([0, 1], [-i, -j], dash, color=colour, alpha=alpha, lw=1.5, solid_capstyle="round")
+        for i, token in enumerate(view.tokens):
+            for x, side in ((-0.04, "right"), (1.04, "left")):
+                ax.text(x, -i, token.replace("$", r"\$"), ha=side, va="center", fontsize=9)
+        ax.set(xlim=(-0.9, 1.9), ylim=(-n + 0.4, 0.6), title=view.title)
+        ax.axis("off")
+        if view.marks:
+            mean = np.mean([view.weights[pair] for pair in view.marks])
+            said.append(
+                f"{_capital(view.title)}: marked pairs get {number(mean, 'share')} of the attention on average."
+            )
+        else:
+            i, j = np.unravel_index(int(view.weights.argmax()), view.weights.shape)
+            most = f"“{view.tokens[i]}” to “{view.tokens[j]}” with {number(view.weights[i, j], 'share')}"
+            said.append(f"{_capital(view.title)}: the strongest line goes from {most}.")
+    alt = f"Attention of single heads, {len(views)} in all. {' '.join(said)}"
+    return Picture(figure, alt, **shown)
+
+
+def scatter_heads(
+    heads: pd.DataFrame,
+    group: str,
+    *,
+    title: str = "",
+    tooltips: Sequence[str] = (),
+    **shown: Any,
+) -> Picture:
+    """Heads as dots at ``x, y``, each value of ``group`` with a colour and a marker, each dot linked to the explorer.
+
+    Parameters
+    ----------
+    heads : DataFrame
+        ``layer, head, x, y`` and the column ``group``; groups in the order of their first head.
+    tooltips : sequence of str [head], optional
+        Plain text shown when a dot is pointed at.
+    """
+    order = list(dict.fromkeys(heads[group]))
     palette = sns.color_palette("viridis", len(order)) if len(order) > 6 else (*COLOURS, "#E69F00", GREY)
-    markers = "o^sDvP*X<>pdh8"
-    for row, group in zip(heads.itertuples(), groups, strict=True):
-        k = order.index(group)
-        gid, url = f"{prefix}-{row.layer}-{row.head}", f"{page}#{row.layer}-{row.head}"
-        first = group not in axes.get_legend_handles_labels()[1]
-        axes.scatter(
-            [row.x], [row.y], color=[palette[k]], marker=markers[k % len(markers)], s=34, alpha=0.9, lw=0.4,
-            edgecolor="black", gid=gid, urls=[url], label=group if first else None,
-        )  # fmt: skip
-    axes.set_aspect("equal", "datalim")
-    axes.set(xticks=[], yticks=[], title=label)
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.02), ncols=3, fontsize=9, handletextpad=0.2)
+    figure, ax = plt.subplots(figsize=(WIDTH, 5.6))
+    gids = [f"dot-{row.layer}-{row.head}" for row in heads.itertuples()]
+    for row, gid in zip(heads.to_dict("records"), gids, strict=True):
+        k = order.index(row[group])
+        first = row[group] not in ax.get_legend_handles_labels()[1]
+        style = dict(color=[palette[k]], marker="o^sDvP*X<>pdh8"[k % 14], s=34, alpha=0.9, lw=0.4, edgecolor="black")
+        url = f"explorer.html#{gid.removeprefix('dot-')}"
+        ax.scatter([row["x"]], [row["y"]], gid=gid, urls=[url], label=row[group] if first else None, **style)
+    ax.set_aspect("equal", "datalim")
+    ax.set(xticks=[], yticks=[], title=title)
+    ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.02), ncols=3, fontsize=9, handletextpad=0.2)
+    counts = heads[group].value_counts()
+    alt = f"Map of {len(heads)} heads, {title}: {listed([f'{n} {label}' for label, n in counts.items()])}."
+    return Picture(figure, alt, tooltips=dict(zip(gids, tooltips, strict=False)), **shown)
+
+
+def _with_unit(label: str, unit: str) -> str:
+    """An axis' label with its unit, where the unit is one."""
+    return f"{label} ({unit})" if unit in {"nats"} else label
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

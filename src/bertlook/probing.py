@@ -15,10 +15,11 @@ from torch import Tensor, nn
 from tqdm.auto import tqdm
 from transformers import AutoModel
 
-from bertlook import BertlookError, published
+from bertlook import BertlookError
 from bertlook.attention import Batch, Segment, batches, record, to_words, word_means
 from bertlook.corpora.treebank import Sentence
 from bertlook.encoder import IMPLEMENTATION, Encoder
+from bertlook.results import published
 from bertlook.statistics import halves, held_out
 
 SEEDS = 3
@@ -545,7 +546,7 @@ def table3(scored: Evaluation) -> pd.DataFrame:
     In the structural probe's row the paper's number is UUAS, as in the paper.
     """
     rows = []
-    theirs = {name: published.reference()["table3"][key] / 100 for name, key in ROWS.items()}
+    theirs = {name: published()["table3"][key] / 100 for name, key in ROWS.items()}
     for name in sorted(scored.found, key=list(ROWS).index):
         right = scored.right.get(name)
         uas = right.mean(0) if right is not None else np.array([np.nan])

@@ -1,4 +1,4 @@
-"""What a chapter leaves behind: tables, claims and provenance, whole or not at all."""
+"""What a chapter leaves behind: tables, claims with their verdicts, words for its prose, and provenance."""
 
 from __future__ import annotations
 
@@ -6,89 +6,169 @@ import html
 import json
 import os
 import platform
+import re
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from importlib.metadata import version
+from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
-from IPython.display import HTML
+from IPython.display import HTML, Markdown, display
 
 from bertlook import BertlookError
-from bertlook.corpora import Corpus
-from bertlook.encoder import Encoder
+
+if TYPE_CHECKING:
+    from bertlook.corpora import Corpus
+    from bertlook.encoder import Encoder
 
 REPLICATES, DOES_NOT, CANNOT_TELL = "replicates", "does not replicate", "cannot be told"
+NOT_MEASURED = "not measured here"
+#: Verdict → its mark, and the style of its cell.
+VERDICTS = {REPLICATES: ("✓", "yes"), DOES_NOT: ("✗", "no"), CANNOT_TELL: ("?", "open"), NOT_MEASURED: ("–", "none")}
+#: One-sided level of a permutation test: what the upper end of a 95% interval leaves above it.
+LEVEL = 0.025
 PACKAGES = ("bertlook", "torch", "transformers", "torchmetrics", "numpy", "pandas", "scikit-learn", "gensim", "spacy")
+
+
+# ------------------------------------------------------------------------------------------ the paper's own numbers
+
+
+@cache
+def published() -> dict[str, Any]:
+    """All published values of Clark et al. (2019), as ``published.json`` holds them; layers and heads from 1.
+
+    They live there and nowhere else; every other number of the book is computed.
+    """
+    return json.loads(files("bertlook").joinpath("published.json").read_text(encoding="utf-8"))
+
+
+def layer_means() -> dict[str, list[float]]:
+    """Means a layer, read off Figures 2 and 4: ``cls, sep, punct, other_to_sep, sep_to_sep, entropy, entropy_cls``."""
+    means = {name: values for name, values in published()["digitised_layer_means"].items() if name != "note"}
+    means["entropy_cls"] = means.pop("entropy_from_cls")
+    return means
+
+
+def same_depth(layers: int, first: int, last: int) -> list[int]:
+    """Layers, from 0, whose relative depth lies within the paper's layers ``first`` to ``last`` of 12, from 1."""
+    of = published()["setup"]["layers"]
+    return [k for k in range(layers) if (first - 1) / of <= (k + 0.5) / layers + 1e-9 <= last / of + 2e-9]
+
+
+# --------------------------------------------------------------------------------------------------------- claims
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim of the paper as a statement about one number, and what this run says of it.
+    """A claim of the paper as a statement about one number; it stands beside the measure that gives the number.
 
     Attributes
     ----------
-    id, section, claim, paper : str
-        A short name, the paper's section, the claim in words, and the paper's own number in words.
-    here, low, high : float
-        This run's value and its 95% interval.
-    n : str
-        What it was computed from, for example ``"1,000 segments of 90 articles"``.
+    id : str
+        Unique in the book, and the name of the quantity that it is about.
+    section, text, paper : str
+        The paper's section, the claim in words, and the paper's own number in words. ``{sink}`` and the like are
+        filled in when the claim is judged.
     threshold : float
-        The claim is that the value lies beyond this number.
+        The claim is that the value lies above this number.
     below : bool
-        Beyond means below instead of above.
+        Below instead of above.
+    chance : bool
+        The claim is that the value is more than chance, as a permutation test says; ``threshold`` is not used.
     unit : str
-        How the value is written: ``"share"``, ``"nats"``, ``"count"``, ``"points"``, ``"ratio"`` or ``"number"``.
+        As in :func:`number`.
     evidence : str
         Anchor of the figure or table on the chapter's page.
     """
 
     id: str
     section: str
-    claim: str
+    text: str
     paper: str
-    here: float
-    low: float
-    high: float
-    n: str
-    threshold: float
+    threshold: float = 0.0
     below: bool = False
+    chance: bool = False
     unit: str = "share"
     evidence: str = ""
 
     @property
-    def verdict(self) -> str:
-        """By the rule of the method page: the interval lies beyond the threshold, short of it, or on both sides."""
+    def rule(self) -> str:
+        if self.chance:
+            return f"more than chance (p ≤ {LEVEL})"
+        return f"{'below' if self.below else 'above'} {number(self.threshold, self.unit)}"
+
+    def verdict(self, measured: Mapping[str, Any]) -> str:
+        """By the rule of the method page, from ``value, low, high`` and, for chance, ``p``; NaN is not measured.
+
+        The interval lies beyond the threshold, short of it, or on both sides; p is at most ``LEVEL``, at least one
+        half (the value is no more than chance gives), or between.
+        """
+        p, value, low, high = (float(measured.get(name, float("nan"))) for name in ("p", "value", "low", "high"))
+        if self.chance:
+            if value != value or p != p:
+                return NOT_MEASURED
+            return REPLICATES if p <= LEVEL else DOES_NOT if p >= 0.5 else CANNOT_TELL
+        if value != value or low != low or high != high:
+            return NOT_MEASURED
         sign = -1 if self.below else 1
-        low, high = sorted((sign * self.low, sign * self.high))
+        low, high = sorted((sign * low, sign * high))
         if low > sign * self.threshold:
             return REPLICATES
         return DOES_NOT if high <= sign * self.threshold else CANNOT_TELL
 
-    @property
-    def rule(self) -> str:
-        return f"{'below' if self.below else 'above'} {number(self.threshold, self.unit)}"
 
-    def row(self) -> dict[str, Any]:
-        """As ``claims.csv`` holds it."""
-        return {
-            "id": self.id,
-            "section": self.section,
-            "claim": self.claim,
-            "paper": self.paper,
-            "here": self.here,
-            "ci_low": self.low,
-            "ci_high": self.high,
-            "n": self.n,
-            "rule": self.rule,
-            "unit": self.unit,
-            "verdict": self.verdict,
-            "evidence": self.evidence,
-        }
+class Verdicts(Mapping[str, str]):
+    """Claims as judged: id → verdict, shown as a table. ``frame`` is what ``claims.csv`` holds."""
+
+    def __init__(self, frame: pd.DataFrame) -> None:
+        self.frame = frame
+        self._verdicts = dict(zip(frame["id"], frame["verdict"], strict=True))
+
+    def __getitem__(self, claim: str) -> str:
+        return self._verdicts[claim]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._verdicts)
+
+    def __len__(self) -> int:
+        return len(self._verdicts)
+
+    def summary(self) -> str:
+        """How many replicate, as a sentence part: ``"3 of the paper's 7 claims here replicate"``."""
+        count = list(self.values()).count(REPLICATES)
+        missing = list(self.values()).count(NOT_MEASURED)
+        claims = "claim" if len(self) == 1 else "claims"
+        tail = f", and {missing} could not be measured" if missing else ""
+        return f"{count} of the paper’s {len(self)} {claims} here replicate{'s' if count == 1 else ''}{tail}"
+
+    def _repr_html_(self) -> str:
+        return claims_table(self.frame).data
+
+
+def judge(claims: Sequence[Claim], quantities: pd.DataFrame, **names: str) -> Verdicts:
+    """Hold claims against a table of ``quantity, value, low, high, n`` and, for chance, ``p``.
+
+    A claim whose quantity is not in the table, or NaN, is not measured here. ``names`` are filled into the texts.
+    """
+    found = quantities.set_index("quantity").to_dict("index")
+    rows = []
+    for claim in claims:
+        measured = found.get(claim.id, {})
+        row = {"id": claim.id, "section": claim.section}
+        row |= {"claim": claim.text.format(**names), "paper": claim.paper.format(**names)}
+        row |= {"here": measured.get("value"), "ci_low": measured.get("low"), "ci_high": measured.get("high")}
+        row |= {"n": measured.get("n", ""), "rule": claim.rule, "unit": claim.unit}
+        rows.append(row | {"verdict": claim.verdict(measured), "evidence": claim.evidence})
+    frame = pd.DataFrame(rows)
+    return Verdicts(frame.astype({name: float for name in ("here", "ci_low", "ci_high")}))
+
+
+# --------------------------------------------------------------------------------------------- for people to read
 
 
 def number(value: float, unit: str = "number") -> str:
@@ -103,23 +183,80 @@ def number(value: float, unit: str = "number") -> str:
         case "nats":
             return f"{value:.2f} nats"
         case "count":
-            return f"{value:.0f}"
+            return f"{value:,.0f}"
         case "ratio":
             return f"{value:.2f}×"
         case _:
             return f"{value:.3g}"
 
 
+def listed(items: Sequence[str]) -> str:
+    """``a, b and c``."""
+    return " and ".join(filter(None, [", ".join(items[:-1]), *items[-1:]]))
+
+
+def escaped(text: str) -> str:
+    """Text that Markdown shows as it stands, whatever it is: words of a corpus or vocabulary never become markup."""
+    line = " ".join(str(text).split())
+    return re.sub(r"(?![%,;()]|(?<=\d)\.\d)[!-/:-@\[-`{-~]", lambda found: f"&#{ord(found[0])};", line)
+
+
+def claims_table(frame: pd.DataFrame, page: str = "") -> HTML:
+    """Claims as a table for reading; every cell escaped. Evidence is linked on ``page``, this one if empty."""
+    rows = []
+    for claim in frame.fillna({"n": "", "evidence": ""}).to_dict("records"):
+        mark, style = VERDICTS[claim["verdict"]]
+        text = {name: html.escape(str(value)) for name, value in claim.items()}
+        here = [number(claim[name], claim["unit"]) for name in ("here", "ci_low", "ci_high")]
+        interval = (
+            "" if claim["verdict"] == NOT_MEASURED else f"<br><small>{here[1]} to {here[2]}<br>{text['n']}</small>"
+        )
+        link = f" <a href='{html.escape(page)}#{text['evidence']}'>evidence</a>" if claim["evidence"] else ""
+        rows.append(
+            f"<tr id='claim-{text['id']}'><td>{text['claim']} (§{text['section']}){link}"
+            f"<br><small>Paper: {text['paper']}</small></td><td><strong>{here[0]}</strong>{interval}</td>"
+            f"<td class='bertlook-{style}'><span aria-hidden='true'>{mark}</span> {text['verdict']}"
+            f"<br><small>if {text['rule']}</small></td></tr>"
+        )
+    return _table("bertlook-claims", ("Claim", "Here, 95% interval", "Verdict"), rows, "Claims")
+
+
+def reading_table(columns: Mapping[str, Sequence[object]], label: str) -> HTML:
+    """Columns as a table for reading; every cell is escaped, but those that are ``HTML`` already."""
+    cells = zip(*columns.values(), strict=True)
+    rows = ["<tr>" + "".join(f"<td>{_cell(value)}</td>" for value in row) + "</tr>" for row in cells]
+    return _table("bertlook-table", tuple(columns), rows, label)
+
+
+def _cell(value: object) -> str:
+    return value.data if isinstance(value, HTML) else html.escape(str(value))
+
+
+def _table(style: str, names: Sequence[str], rows: Sequence[str], label: str) -> HTML:
+    head = "".join(f"<th scope='col'>{html.escape(name)}</th>" for name in names)
+    return HTML(
+        f"<div class='bertlook-scroll' tabindex='0' role='group' aria-label='{html.escape(label, quote=True)}'>"
+        f"<table class='{style}'><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
+    )
+
+
+def head_link(layer: int, head: int, page: str = "explorer.html") -> HTML:
+    """``4-10``, linked to that head in the explorer; layers and heads from 1."""
+    return HTML(f"<a href='{html.escape(page)}#{layer}-{head}'>{layer}-{head}</a>")
+
+
+# ----------------------------------------------------------------------------------------------- a chapter's output
+
+
 class Results:
-    """The results folder of one chapter.
+    """The results folder of one chapter, and what of it the page shows.
 
     Parameters
     ----------
     chapter : str
-    folder : str
-        Where the chapters' results lie; this one's go to ``folder/chapter``.
-    parameters : dict
-        As the notebook got them, for the provenance.
+    variables : mapping
+        The notebook's ``globals()`` once parameters and imports have run: its plain values are the parameters, for
+        the provenance; ``results`` is the folder where the chapters' results lie.
 
     Raises
     ------
@@ -127,9 +264,10 @@ class Results:
         The folder cannot be written.
     """
 
-    def __init__(self, chapter: str, folder: str, parameters: dict[str, Any]) -> None:
-        self.chapter, self.parameters = chapter, parameters
-        self.folder = Path(folder) / chapter
+    def __init__(self, chapter: str, variables: Mapping[str, Any]) -> None:
+        plain = {k: v for k, v in variables.items() if isinstance(v, str | int | float | bool) and k.islower()}
+        self.parameters = {name: value for name, value in plain.items() if not name.startswith("_")}
+        self.chapter, self.folder = chapter, Path(self.parameters.pop("results")) / chapter
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -137,15 +275,37 @@ class Results:
                 f"{self.folder}: cannot be made ({error.strerror}). Set results to a folder."
             ) from error
 
+    def opening(self, encoder: Encoder, **corpora: Corpus[Any]) -> Markdown:
+        """What the chapter reads: model, data and what was left out; a corpus' keyword says what its items are."""
+        parts = [
+            f"The model is **{escaped(encoder.name)}**, with {encoder.layers} layers of {encoder.heads} heads, "
+            f"{encoder.layers * encoder.heads} in all."
+        ]
+        for items, corpus in corpora.items():
+            counts = {items.replace("_", " "): len(corpus)} | {
+                name: corpus.source[name] for name in ("articles", "words", "wordpieces") if name in corpus.source
+            }
+            sizes = listed([f"{n:,} {name}" for name, n in counts.items()])
+            left = escaped(corpus.left_out_text())
+            parts.append(f"The data are **{escaped(corpus.name)}**: {sizes}; left out: {left}.")
+        return Markdown(" ".join(parts))
+
     def table(self, name: str, frame: pd.DataFrame, index: bool = False) -> None:
         """Write ``name.csv``, six significant digits."""
         write(self.folder / f"{name}.csv", frame.to_csv(index=index, float_format="%.6g", lineterminator="\n"))
 
-    def claims(self, claims: Sequence[Claim]) -> HTML:
-        """Write ``claims.csv`` and show it: claim, paper, here, verdict."""
-        frame = pd.DataFrame([claim.row() for claim in claims])
-        self.table("claims", frame)
-        return claims_table(frame)
+    def claims(self, claims: Sequence[Claim], quantities: pd.DataFrame, **names: str) -> Verdicts:
+        """Judge the chapter's claims; writes ``quantities.csv`` and ``claims.csv``. See :func:`judge`."""
+        verdicts = judge(claims, quantities, **names)
+        self.table("quantities", quantities)
+        self.table("claims", verdicts.frame)
+        return verdicts
+
+    def glue(self, words: Mapping[str, str]) -> None:
+        """Words for the prose: ``{glue:text}`` with a name in a Markdown cell becomes that word, as it stands."""
+        text = {name: str(value) for name, value in words.items()}
+        data = {"text/plain": "\n".join(f"{name}: {value}" for name, value in text.items())}
+        display(data, raw=True, metadata={"bertlook": {"glue": text}})
 
     def provenance(self, encoder: Encoder, *corpora: Corpus[Any]) -> HTML:
         """Write ``provenance.json`` and show it: model, data, what was left out, parameters, versions, date."""
@@ -161,52 +321,6 @@ class Results:
         write(self.folder / "provenance.json", text + "\n")
         shown = f"<pre class='bertlook-provenance' tabindex='0'>{html.escape(text)}</pre>"
         return HTML(f"<details class='bertlook-details'><summary>Provenance</summary>{shown}</details>")
-
-
-def claims_table(frame: pd.DataFrame, page: str = "") -> HTML:
-    """Claims as a table for reading; every cell escaped. Evidence is linked on ``page``, this one if empty."""
-    marks = {REPLICATES: ("✓", "yes"), DOES_NOT: ("✗", "no"), CANNOT_TELL: ("?", "open")}
-    rows = []
-    for claim in frame.to_dict("records"):
-        mark, css = marks[claim["verdict"]]
-        here = number(claim["here"], claim["unit"])
-        ends = f"{number(claim['ci_low'], claim['unit'])} to {number(claim['ci_high'], claim['unit'])}"
-        cells = [html.escape(str(claim[key])) for key in ("section", "claim", "paper")]
-        anchor = str(claim["evidence"])
-        link = f" <a href='{html.escape(page)}#{html.escape(anchor)}'>evidence</a>" if anchor not in {"", "nan"} else ""
-        rows.append(
-            f"<tr id='claim-{html.escape(claim['id'])}'><td>{cells[0]}</td><td>{cells[1]}{link}</td><td>{cells[2]}</td>"
-            f"<td><strong>{here}</strong><br><small>{ends}<br>{html.escape(claim['n'])}</small></td>"
-            f"<td class='bertlook-{css}'><span aria-hidden='true'>{mark}</span> {claim['verdict']}"
-            f"<br><small>if {html.escape(claim['rule'])}</small></td></tr>"
-        )
-    head = "".join(f"<th scope='col'>{name}</th>" for name in ("§", "Claim", "Paper", "Here, 95% interval", "Verdict"))
-    return HTML(
-        "<div class='bertlook-scroll' tabindex='0' role='group' aria-label='Claims'>"
-        f"<table class='bertlook-claims'><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
-    )
-
-
-def reading_table(columns: Mapping[str, Sequence[object]], label: str) -> HTML:
-    """Columns as a table for reading; every cell is escaped, but those that are ``HTML`` already."""
-
-    def cell(value: object) -> str:
-        return value.data if isinstance(value, HTML) else html.escape(str(value))
-
-    head = "".join(f"<th scope='col'>{html.escape(name)}</th>" for name in columns)
-    rows = [
-        "<tr>" + "".join(f"<td>{cell(value)}</td>" for value in row) + "</tr>"
-        for row in zip(*columns.values(), strict=True)
-    ]
-    return HTML(
-        f"<div class='bertlook-scroll' tabindex='0' role='group' aria-label='{html.escape(label, quote=True)}'>"
-        f"<table class='bertlook-table'><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
-    )
-
-
-def head_link(layer: int, head: int, page: str = "explorer.html") -> HTML:
-    """``4-10``, linked to that head in the explorer; layers and heads from 1."""
-    return HTML(f"<a href='{html.escape(page)}#{layer}-{head}'>{layer}-{head}</a>")
 
 
 def write(path: Path, text: str) -> None:

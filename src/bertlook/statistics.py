@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -143,6 +144,15 @@ def interval(resampled: Tensor | np.ndarray, level: float = LEVEL) -> tuple[np.n
     values = np.asarray(resampled)
     low, high = np.nanpercentile(values, [50 * (1 - level), 50 * (1 + level)], axis=0)
     return low, high
+
+
+def estimates(found: Mapping[str, tuple[Any, Tensor | np.ndarray]], n: str) -> pd.DataFrame:
+    """``quantity, value, low, high, n`` from each quantity's value and its bootstrap samples [resample]: 95% intervals.
+
+    ``n`` says what the values were computed from, for example ``"1,000 segments, 90 articles"``.
+    """
+    rows = [(name, float(value), *map(float, interval(samples)), n) for name, (value, samples) in found.items()]
+    return pd.DataFrame(rows, columns=["quantity", "value", "low", "high", "n"])
 
 
 def halves(groups: Sequence[Hashable] | np.ndarray) -> np.ndarray:

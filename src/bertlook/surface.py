@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor
@@ -9,7 +12,9 @@ from torch.nn.functional import one_hot
 
 from bertlook.attention import Batch
 from bertlook.encoder import CLS, SEP, TOKEN_CLASSES, Encoder
-from bertlook.statistics import GroupedMean
+from bertlook.figures import View
+from bertlook.results import Claim, layer_means, number, published, same_depth
+from bertlook.statistics import GroupedMean, estimates, interval
 
 N = len(TOKEN_CLASSES)
 
@@ -131,18 +136,185 @@ class Surface:
         means = self.means()
         return max(("cls", "sep"), key=lambda name: float(means[name].mean()))
 
-    def heads(self) -> pd.DataFrame:
-        """One row a head, layers and heads from 1."""
-        return tidy(self.means())[
-            ["layer", "head", "cls", "sep", "punct", "other", "sep_to_sep", "other_to_sep", "entropy", "entropy_cls"]
-        ]
+
+# --------------------------------------------------------------------------------------------------------- tables
+
+COLUMNS = ["layer", "head", *TOKEN_CLASSES, "sep_to_sep", "other_to_sep", "entropy", "entropy_cls"]
 
 
-def tidy(columns: dict[str, Tensor]) -> pd.DataFrame:
+def heads_table(surface: Surface) -> pd.DataFrame:
+    """``COLUMNS``, one row a head, layers and heads from 1; if the sink is the start token, also who looks at it."""
+    more = ["cls_to_cls", "other_to_cls"] if surface.sink() == "cls" else []
+    return tidy(surface.means())[[*COLUMNS, *more]]
+
+
+def layers_table(surface: Surface) -> pd.DataFrame:
+    """``layer, quantity, value, low, high``: means over a layer's heads with their intervals, layers from 1."""
+    parts = []
+    samples = surface.resamples()
+    for name, values in surface.means().items():
+        low, high = interval(samples[name].mean(-1))
+        layers = np.arange(1, len(low) + 1)
+        table = {"layer": layers, "quantity": name, "value": values.mean(-1).numpy(), "low": low, "high": high}
+        parts.append(pd.DataFrame(table))
+    return pd.concat(parts, ignore_index=True)
+
+
+def tidy(columns: Mapping[str, Tensor]) -> pd.DataFrame:
     """Quantities [layer, head] as one table with a row a head; layers and heads from 1."""
     layers, heads = next(iter(columns.values())).shape
     table = {
         "layer": torch.arange(1, layers + 1).repeat_interleave(heads),
         "head": torch.arange(1, heads + 1).repeat(layers),
     }
-    return pd.DataFrame({name: values.flatten().cpu().numpy() for name, values in (table | columns).items()})
+    return pd.DataFrame({name: values.flatten().cpu().numpy() for name, values in (table | dict(columns)).items()})
+
+
+def views(heads: pd.DataFrame, patterns: Mapping[str, str], tokens: list[str], maps: Tensor) -> list[View]:
+    """For each pattern, the head with the greatest value in the table, seen on one text.
+
+    Parameters
+    ----------
+    patterns : mapping
+        Column of ``heads`` → what to call its extreme.
+    tokens, maps : list of str, Tensor [layer, head, query, key]
+        As from :func:`bertlook.attention.read_text`.
+    """
+    found = []
+    for column, pattern in patterns.items():
+        best = heads.loc[heads[column].idxmax()]
+        layer, head = int(best["layer"]), int(best["head"])
+        found.append(View(f"head {layer}-{head}, {pattern}", tokens, maps[layer - 1, head - 1].cpu().numpy()))
+    return found
+
+
+# --------------------------------------------------------------------------------------------------------- claims
+
+PAPER = {name: np.array(values) for name, values in layer_means().items()}
+LAST_CLS = published()["surface"]["cls_entropy_last_layer_nats"]
+CHANCE = published()["surface"]["uniform_twice_occurring"]
+
+
+def _shares(*values: float) -> str:
+    return " against ".join(number(float(value), "share") for value in values)
+
+
+CLAIMS = (
+    Claim(
+        "sink-half",
+        "3.2",
+        "In the middle layers (6 to 10 of 12) over half of the attention goes to one special token (here {sink})",
+        f"{_shares(PAPER['sep'][5:10].mean())} to [SEP]",
+        threshold=0.5,
+        evidence="fig-classes",
+    ),
+    Claim(
+        "sink-share",
+        "3.2",
+        "That is many times what a token of that frequency would get from even attention (over 10 times)",
+        f"over half against {number(CHANCE, 'share')}",
+        threshold=10,
+        unit="ratio",
+        evidence="fig-classes",
+    ),
+    Claim(
+        "early-cls",
+        "3.2",
+        "Early layers (2 to 4 of 12) look more at {cls} than the last third does",
+        _shares(PAPER["cls"][1:4].mean(), PAPER["cls"][8:].mean()),
+        unit="points",
+        evidence="fig-classes",
+    ),
+    Claim(
+        "late-punct",
+        "3.2",
+        "The deepest layers (11 and 12 of 12) look more at full stops and commas than those before",
+        _shares(PAPER["punct"][10:].mean(), PAPER["punct"][:10].mean()),
+        unit="points",
+        evidence="fig-classes",
+    ),
+    Claim(
+        "sink-self",
+        "3.2",
+        "The sink itself looks almost only at the sink (over 90%, layers 5 to 8 of 12; here {sink})",
+        f"{_shares(PAPER['sep_to_sep'][4:8].mean())} from [SEP] to [SEP]",
+        threshold=0.9,
+        evidence="fig-sink",
+    ),
+    Claim(
+        "broad-early",
+        "3.3",
+        "The first layer looks more broadly than the middle ones (6 to 10 of 12)",
+        f"{PAPER['entropy'][0]:.2f} against {PAPER['entropy'][5:10].mean():.2f} nats",
+        unit="nats",
+        evidence="fig-entropy",
+    ),
+    Claim(
+        "broad-cls",
+        "3.3",
+        "In the last layer {cls} looks more broadly than in the layers before it",
+        f"{LAST_CLS} nats against {PAPER['entropy_cls'][:-1].mean():.2f}",
+        unit="nats",
+        evidence="fig-entropy",
+    ),
+)
+
+
+def quantities(surface: Surface, n: str) -> pd.DataFrame:
+    """What ``CLAIMS`` are about: ``quantity, value, low, high, n``; the paper's layers at the same relative depth."""
+    layers = surface.classes.total.shape[1]
+    sink, share = surface.sink(), surface.class_share()
+    late = same_depth(layers, 11, 12)
+    before = [layer for layer in range(layers) if layer not in late]
+
+    def of(means: dict[str, Tensor]) -> dict[str, Tensor]:
+        def over(name: str, depth: list[int]) -> Tensor:
+            return means[name][..., depth, :].mean((-2, -1))
+
+        middle = same_depth(layers, 6, 10)
+        return {
+            "sink-half": over(sink, middle),
+            "sink-share": over(sink, middle) / share[sink],
+            "early-cls": over("cls", same_depth(layers, 2, 4)) - over("cls", same_depth(layers, 9, 12)),
+            "late-punct": over("punct", late) - over("punct", before),
+            "sink-self": over(f"{sink}_to_{sink}", same_depth(layers, 5, 8)),
+            "broad-early": over("entropy", [0]) - over("entropy", middle),
+            "broad-cls": over("entropy_cls", [layers - 1]) - over("entropy_cls", list(range(layers - 1))),
+        }
+
+    values, samples = of(surface.means()), of(surface.resamples())
+    return estimates({name: (value, samples[name]) for name, value in values.items()}, n)
+
+
+# ---------------------------------------------------------------------------------------------------------- words
+
+
+def words(surface: Surface, encoder: Encoder) -> dict[str, str]:
+    """What the chapter's prose says of this model, besides the verdicts."""
+    heads, share, sink = surface.means(), surface.class_share(), surface.sink()
+    other = "sep" if sink == "cls" else "cls"
+    average = {name: float(heads[name].mean()) for name in TOKEN_CLASSES}
+    special = ("cls", "sep", "punct")
+    return {
+        "cls": encoder.token_name("cls"),
+        "sep": encoder.token_name("sep"),
+        "sink": encoder.token_name(sink),
+        "to-cls": number(average["cls"], "share"),
+        "to-sep": number(average["sep"], "share"),
+        "to-punct": number(average["punct"], "share"),
+        "to-other": number(average["other"], "share"),
+        "other-share": number(share["other"], "share"),
+        "sink-ratio": number(average[sink] / share[sink], "ratio"),
+        "rest-ratio": number(average[other] / share[other], "ratio"),
+        "to-special": number(sum(average[name] for name in special), "share"),
+        "special-share": number(sum(share[name] for name in special), "share"),
+        "sink-most": number(float(heads[sink].mean(1).max()), "share"),
+        "same-sink": same_sink(sink),
+    }
+
+
+def same_sink(sink: str) -> str:
+    """Whether the model's sink stands where BERT's does."""
+    if sink == "sep":
+        return "BERT’s is [SEP]: in this the two models agree."
+    return "In BERT-base it is [SEP] that draws the attention: this model has found another token for the same place."

@@ -10,12 +10,13 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from bertlook import BertlookError, published
+from bertlook import BertlookError
 from bertlook.attention import Batch, Segment, to_words, word_segment
 from bertlook.corpora import Corpus
 from bertlook.corpora.schemes import POSSESSIVES
 from bertlook.corpora.treebank import Sentence
 from bertlook.encoder import Encoder
+from bertlook.results import published
 from bertlook.statistics import HeadOutcomes, halves, held_out, interval, resample_mean
 
 DIRECTIONS = ("dependent→head", "head→dependent")
@@ -152,7 +153,7 @@ def relations_table(parser: HeadParser, minimum: int = 30, reach: int = REACH) -
     near = words["offset"].to_numpy()[:, None] == offsets
     several = words["document"].nunique() > 1
     half = halves(words["document" if several else "sentence"].to_numpy())
-    theirs = {row["relation"]: row["accuracy"] / 100 for row in published.reference()["table1"]}
+    theirs = {row["relation"]: row["accuracy"] / 100 for row in published()["table1"]}
 
     def name(option: int) -> tuple[int, int, str]:
         direction, layer, head = np.unravel_index(option, parser.shape)
