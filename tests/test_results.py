@@ -1,16 +1,34 @@
 import json
 import os
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
+from markdown_it import MarkdownIt
 
 from bertlook import BertlookError, results
 from bertlook.corpora import Corpus
-from bertlook.results import CANNOT_TELL, DOES_NOT, REPLICATES, Claim, Results, claims_table, number
+from bertlook.results import (
+    CANNOT_TELL,
+    DOES_NOT,
+    NOT_MEASURED,
+    REPLICATES,
+    Claim,
+    Results,
+    claims_table,
+    escaped,
+    judge,
+    listed,
+    number,
+    same_depth,
+)
+
+NAN = float("nan")
+CLAIM = Claim("c", "3.2", "a claim about {sink}", "0.6 to {sink}", threshold=0.5)
 
 
-def claim(low, high, threshold=0.5, below=False, **more):
-    return Claim("c", "3.2", "a claim", "0.6", (low + high) / 2, low, high, "9 segments", threshold, below, **more)
+def measured(low, high, **more):
+    return {"quantity": "c", "value": (low + high) / 2, "low": low, "high": high, "n": "9 segments"} | more
 
 
 @pytest.mark.parametrize(
@@ -24,11 +42,97 @@ def claim(low, high, threshold=0.5, below=False, **more):
         (0.3, 0.49, True, REPLICATES),
         (0.51, 0.7, True, DOES_NOT),
         (0.4, 0.6, True, CANNOT_TELL),
-        (float("nan"), float("nan"), False, CANNOT_TELL),
+        (NAN, NAN, False, NOT_MEASURED),
+        (0.51, NAN, False, NOT_MEASURED),
     ],
 )
 def test_the_verdict_is_where_the_interval_lies(low, high, below, verdict):
-    assert claim(low, high, below=below).verdict == verdict
+    claim = Claim("c", "3.2", "a claim", "0.6", threshold=0.5, below=below)
+    assert claim.verdict(measured(low, high)) == verdict
+
+
+@pytest.mark.parametrize(
+    ("p", "verdict"),
+    [
+        (0.001, REPLICATES),
+        (0.025, REPLICATES),
+        (0.026, CANNOT_TELL),
+        (0.49, CANNOT_TELL),
+        (0.5, DOES_NOT),
+        (NAN, NOT_MEASURED),
+    ],
+)
+def test_a_claim_against_chance_is_judged_by_its_permutations_at_a_fixed_level(p, verdict):
+    """Whatever the value is: no threshold could be set after seeing it."""
+    claim = Claim("c", "6", "a claim", "seen", chance=True, threshold=0.9)
+    assert claim.verdict(measured(0.1, 0.2, p=p)) == verdict
+    assert claim.verdict(measured(NAN, NAN, p=p)) == NOT_MEASURED
+    assert "chance" in claim.rule and "0.025" in claim.rule
+
+
+def test_a_claim_without_its_quantity_is_not_measured_here():
+    verdicts = judge([CLAIM], pd.DataFrame(columns=["quantity", "value", "low", "high", "n"]), sink="[SEP]")
+    assert dict(verdicts) == {"c": NOT_MEASURED}
+    shown = verdicts._repr_html_()
+    assert "not measured here" in shown and "replicate" not in shown and " to –" not in shown
+    assert verdicts.summary().startswith("0 of the paper’s 1 claim here replicate, and 1 could not be measured")
+
+
+def test_scorecard_claims_table_and_prose_read_the_same_claim(tmp_path):
+    output = Results("surface", {"results": str(tmp_path)})
+    verdicts = output.claims([CLAIM], pd.DataFrame([measured(0.6, 0.7)]), sink="[SEP]")
+    (row,) = pd.read_csv(tmp_path / "surface/claims.csv").to_dict("records")
+    assert verdicts["c"] == row["verdict"] == REPLICATES
+    assert row["claim"] == "a claim about [SEP]" and row["here"] == pytest.approx(0.65) and row["rule"] == "above 50.0%"
+    assert "65.0%" in verdicts._repr_html_() and "0.6 to [SEP]" in verdicts._repr_html_()
+    assert verdicts.summary() == "1 of the paper’s 1 claim here replicates"
+    assert pd.read_csv(tmp_path / "surface/quantities.csv")["quantity"].tolist() == ["c"]
+
+
+HOSTILE = (
+    "<script>x</script> [a](b) {cite}`c` *d* _e_ $f$ www.x.org | # ~~g~~ <http://y> &lt; 1. h\nnew: ![i](j) \\ 38.2%"
+)
+
+
+def test_no_word_becomes_markup():
+    """As the book reads Markdown, and more: nothing but a paragraph of text comes out."""
+    text = escaped(HOSTILE)
+    tokens = MarkdownIt("gfm-like").parse(f"In {text} it is.")
+    kinds = {child.type for token in tokens for child in token.children or []} | {token.type for token in tokens}
+    assert kinds == {"paragraph_open", "paragraph_close", "inline", "text"}
+    (inline,) = (token for token in tokens if token.type == "inline")
+    assert "".join(child.content for child in inline.children) == f"In {' '.join(HOSTILE.split())} it is."
+    assert escaped("38.2% of 1,000 (n)") == "38.2% of 1,000 (n)"
+
+
+def test_glued_words_lie_in_the_notebook(tmp_path, monkeypatch):
+    seen = []
+    monkeypatch.setattr(results, "display", lambda data, raw, metadata: seen.append((data, metadata)))
+    Results("surface", {"results": str(tmp_path)}).glue({"sink": "[SEP]", "share": "38.2%"})
+    ((data, metadata),) = seen
+    assert metadata["bertlook"]["glue"] == {"sink": "[SEP]", "share": "38.2%"}
+    assert data["text/plain"] == "sink: [SEP]\nshare: 38.2%"
+
+
+def test_the_opening_says_what_is_read_and_what_is_left_out(tmp_path):
+    encoder = SimpleNamespace(name="a_model", layers=2, heads=3)
+    corpus = Corpus("my [text]", [1, 2], source={"articles": 1, "wordpieces": 1234, "sha256": "x"})
+    corpus.left_out["lines in *bold*"] = 4
+    said = Results("surface", {"results": str(tmp_path)}).opening(encoder, training_segments=corpus).data
+    assert "**a&#95;model**, with 2 layers of 3 heads, 6 in all" in said
+    assert "2 training segments, 1 articles and 1,234 wordpieces; left out: 4 lines in &#42;bold&#42;." in said
+
+
+def test_a_list_reads_as_a_list():
+    assert [listed(list("abc")[:n]) for n in range(4)] == ["", "a", "a and b", "a, b and c"]
+
+
+def test_layers_are_matched_by_relative_depth():
+    assert (
+        same_depth(12, 6, 10) == [5, 6, 7, 8, 9]
+        and same_depth(6, 6, 10) == [2, 3, 4]
+        and same_depth(24, 12, 12) == [22, 23]
+    )
 
 
 def test_numbers_read_as_people_write_them():
@@ -44,15 +148,16 @@ def test_numbers_read_as_people_write_them():
 
 
 def test_claims_are_escaped(tmp_path):
-    hostile = Claim("c", "3.2", "<script>alert(1)</script>", "<b>", 1, 1, 1, "<i>", 0)
-    shown = claims_table(pd.DataFrame([hostile.row()])).data
+    hostile = Claim("c", "3.2", "<script>alert(1)</script>", "<b>")
+    shown = claims_table(judge([hostile], pd.DataFrame([measured(1, 1, n="<i>")])).frame).data
     assert "<script>" not in shown and "&lt;script&gt;" in shown and "<b>" not in shown and "<i>" not in shown
 
 
 def test_a_chapter_leaves_tables_claims_and_provenance(tmp_path, encoder):
-    output = Results("surface", str(tmp_path), {"seed": 0})
+    given = {"results": str(tmp_path), "seed": 0, "_hidden": 1, "In": [], "corpus": object(), "BLUE": "#00f"}
+    output = Results("surface", given)
     output.table("heads", pd.DataFrame({"layer": [1], "cls": [1 / 3]}))
-    output.claims([claim(0.6, 0.7)])
+    output.claims([CLAIM], pd.DataFrame([measured(0.6, 0.7)]), sink="[SEP]")
     output.provenance(encoder, Corpus("text", [], source={"text": "wikipedia"}))
     assert (tmp_path / "surface/heads.csv").read_text() == "layer,cls\n1,0.333333\n"
     assert "replicates" in (tmp_path / "surface/claims.csv").read_text()
@@ -77,4 +182,4 @@ def test_a_file_is_whole_or_not_there(tmp_path, monkeypatch):
 def test_a_folder_that_cannot_be_made_is_one_line(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(BertlookError, match="cannot be made"):
-        Results("surface", str(tmp_path / "file"), {})
+        Results("surface", {"results": str(tmp_path / "file")})

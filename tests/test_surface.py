@@ -1,13 +1,27 @@
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
 from bertlook.attention import measure
 from bertlook.encoder import CLS, SEP, TOKEN_CLASSES
+from bertlook.results import same_depth
 from bertlook.statistics import bootstrap_weights, interval
-from bertlook.surface import ClassAttention, Entropy, Surface, entropy
+from bertlook.surface import (
+    CLAIMS,
+    ClassAttention,
+    Entropy,
+    Surface,
+    entropy,
+    heads_table,
+    layers_table,
+    quantities,
+    same_sink,
+    views,
+    words,
+)
 
 
 @pytest.fixture(scope="module")
@@ -126,9 +140,9 @@ def test_a_bootstrap_sample_is_the_ratio_of_its_own_sums(measured):
 
 
 def test_the_table_has_a_row_a_head_counted_from_one(measured, encoder):
-    table = measured.heads()
-    names = "layer head cls sep punct other sep_to_sep other_to_sep entropy entropy_cls"
-    assert list(table.columns) == names.split()
+    table = heads_table(measured)
+    names = "layer head cls sep punct other sep_to_sep other_to_sep entropy entropy_cls cls_to_cls other_to_cls"
+    assert list(table.columns) == names.split()  # the last two since MiniLM's sink is the start token
     assert table["layer"].tolist()[:: encoder.heads] == list(range(1, encoder.layers + 1))
     assert table["head"].tolist()[: encoder.heads] == list(range(1, encoder.heads + 1))
     np.testing.assert_allclose(table["cls"].to_numpy().reshape(encoder.layers, -1), measured.means()["cls"].numpy())
@@ -139,3 +153,56 @@ def test_memory_does_not_grow_with_the_text(encoder, segments):
     sizes = [sum(state.numel() for state in (m.total, m.count)) for m in (small, large)]
     measure(encoder, [], small, large, progress=None)
     assert [sum(state.numel() for state in (m.total, m.count)) for m in (small, large)] == sizes
+
+
+def test_layer_means_lie_in_their_intervals(measured, encoder):
+    table = layers_table(measured)
+    assert ((table["low"] <= table["value"]) & (table["value"] <= table["high"])).all()
+    cls = table[table["quantity"] == "cls"].set_index("layer")["value"]
+    assert cls.index.tolist() == list(range(1, encoder.layers + 1))
+    np.testing.assert_allclose(cls, measured.means()["cls"].mean(1).numpy())
+
+
+def test_the_claims_quantities_are_the_means_that_the_claims_name(measured, encoder):
+    table = quantities(measured, "12 segments").set_index("quantity")
+    heads = heads_table(measured).set_index("layer")
+
+    def at(first, last):
+        return [layer + 1 for layer in same_depth(encoder.layers, first, last)]
+
+    def over(name, *layers):
+        return heads.loc[list(layers), name].mean()
+
+    share = measured.class_share()["cls"]
+    expected = {
+        "sink-half": over("cls", 3, 4, 5),
+        "sink-share": over("cls", 3, 4, 5) / share,
+        "early-cls": over("cls", *at(2, 4)) - over("cls", *at(9, 12)),
+        "late-punct": over("punct", *at(11, 12)) - over("punct", 1, 2, 3, 4, 5),
+        "sink-self": over("cls_to_cls", *at(5, 8)),
+        "broad-early": over("entropy", 1) - over("entropy", 3, 4, 5),
+        "broad-cls": over("entropy_cls", 6) - over("entropy_cls", 1, 2, 3, 4, 5),
+    }
+    assert list(table.index) == [claim.id for claim in CLAIMS] == list(expected)
+    for name, value in expected.items():
+        assert table.loc[name, "value"] == pytest.approx(value, abs=1e-9)
+        assert table.loc[name, "low"] <= table.loc[name, "value"] <= table.loc[name, "high"]
+
+
+def test_the_words_are_of_this_model(measured, encoder):
+    said = words(measured, encoder)
+    assert said["sink"] == said["cls"] == "[CLS]" and said["sep"] == "[SEP]"
+    total = sum(float(said[f"to-{name}"].rstrip("%")) for name in ("cls", "sep", "punct", "other"))
+    assert total == pytest.approx(100, abs=0.2)
+
+
+def test_another_sink_than_berts_is_said_to_be_another():
+    assert "agree" in same_sink("sep") and "agree" not in same_sink("cls") and "another token" in same_sink("cls")
+
+
+def test_a_view_is_of_the_head_with_the_most():
+    heads = pd.DataFrame({"layer": [1, 1, 2, 2], "head": [1, 2, 1, 2], "cls": [0.1, 0.2, 0.9, 0.3]})
+    maps = torch.rand(2, 2, 3, 3)
+    (view,) = views(heads, {"cls": "most to it"}, list("abc"), maps)
+    assert view.title == "head 2-1, most to it"
+    np.testing.assert_array_equal(view.weights, maps[1, 0].numpy())

@@ -155,7 +155,7 @@ def by_layer(
         ax.plot(x, means, "-", color=colour, lw=2, marker=marker, ms=6, label=label)
         if layers is not None:
             band = layers[layers["quantity"] == column].sort_values("layer")
-            ax.fill_between(x, band["low"], band["high"], color=colour, alpha=0.2, lw=0)
+            ax.fill_between(x[band["layer"] - 1], band["low"], band["high"], color=colour, alpha=0.2, lw=0)
         if paper is not None and column in paper:
             style = dict(color=GREY, lw=1.5, marker=marker, ms=4, mfc="none", label=f"{label}, paper")
             ax.plot(depth(len(paper[column])), paper[column], "--", **style)

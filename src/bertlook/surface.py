@@ -212,7 +212,7 @@ CLAIMS = (
         "sink-share",
         "3.2",
         "That is many times what a token of that frequency would get from even attention (over 10 times)",
-        f"over half against {number(CHANCE, 'share')}",
+        f"over half against 1/{1 / CHANCE:.0f} ({number(CHANCE, 'share')})",
         threshold=10,
         unit="ratio",
         evidence="fig-classes",
