@@ -137,6 +137,16 @@ def test_twelve_by_twelve_heads_fit_a_phone():
     check(figures.by_layer(table, {"value": "all"}, ylabel="mean", **SHOWN), "layer", "mean")
 
 
+def test_counts_are_stacked_by_kind():
+    table = pd.DataFrame({"section": ["§3", "§3", "§4"], "verdict": ["yes", "no", "yes"]})
+    picture = figures.counts(
+        table, "section", {"yes": figures.BLUE, "no": figures.ORANGE}, by="verdict", xlabel="claims", **SHOWN
+    )
+    check(picture, "claims", "")
+    assert "§3: 1 yes and 1 no. §4: 1 yes." in picture.alt
+    assert [tick.get_text() for tick in picture.figure.axes[0].get_yticklabels()] == ["§3", "§4"]
+
+
 def test_head_views_mark_what_is_known():
     weights = np.array([[0.1, 0.8], [0.6, 0.01]])
     plain, marked = (

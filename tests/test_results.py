@@ -75,7 +75,7 @@ def test_a_claim_without_its_quantity_is_not_measured_here():
     assert dict(verdicts) == {"c": NOT_MEASURED}
     shown = verdicts._repr_html_()
     assert "not measured here" in shown and "replicate" not in shown and " to –" not in shown
-    assert verdicts.summary().startswith("0 of the paper’s 1 claim here replicate, and 1 could not be measured")
+    assert verdicts.summary() == "0 of 1 replicate, and 1 could not be measured here"
 
 
 def test_scorecard_claims_table_and_prose_read_the_same_claim(tmp_path):
@@ -85,8 +85,26 @@ def test_scorecard_claims_table_and_prose_read_the_same_claim(tmp_path):
     assert verdicts["c"] == row["verdict"] == REPLICATES
     assert row["claim"] == "a claim about [SEP]" and row["here"] == pytest.approx(0.65) and row["rule"] == "above 50.0%"
     assert "65.0%" in verdicts._repr_html_() and "0.6 to [SEP]" in verdicts._repr_html_()
-    assert verdicts.summary() == "1 of the paper’s 1 claim here replicates"
+    assert verdicts.summary() == "1 of 1 replicates"
     assert pd.read_csv(tmp_path / "surface/quantities.csv")["quantity"].tolist() == ["c"]
+
+
+def test_the_scorecard_holds_all_chapters_claims_by_section(tmp_path):
+    for chapter, section in (("surface", "3.2"), ("clustering", "6"), ("positional", "3.1"), ("scorecard", "9")):
+        claim = Claim(f"c-{chapter}", section, "a claim", "0.6", threshold=0.5, evidence="fig-x")
+        found = pd.DataFrame(
+            [measured(0.6, 0.7, quantity=claim.id)] if chapter != "clustering" else [],
+            columns=["quantity", "value", "low", "high", "n"],
+        )
+        Results(chapter, {"results": str(tmp_path)}).claims([claim], found)
+    claims = results.scorecard(str(tmp_path))
+    assert claims["section"].tolist() == ["3.1", "3.2", "6"]
+    verdicts = results.Verdicts(claims)
+    assert verdicts["c-surface"] == REPLICATES and verdicts["c-clustering"] == NOT_MEASURED
+    shown = verdicts._repr_html_()
+    assert "<h3>Positional</h3>" in shown and "surface.html#fig-x" in shown and shown.count(NOT_MEASURED) == 1
+    with pytest.raises(BertlookError, match="no chapter has left its claims there"):
+        results.scorecard(str(tmp_path / "nothing"))
 
 
 HOSTILE = (

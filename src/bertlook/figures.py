@@ -20,6 +20,7 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from bertlook.results import listed, number
 
@@ -236,6 +237,8 @@ def lines(
         axes[-1].set_xticks(range(len(names)), names)
     elif table[x].nunique() <= 12:
         axes[-1].set_xticks(sorted(table[x].unique()))
+    else:
+        axes[-1].xaxis.set_major_locator(MaxNLocator(integer=True))
     axes[-1].set_xlabel(xlabel)
     levels_said = [f"{_capital(label)}: {number(height, unit)}." for label, height in (levels or {}).items()]
     return Picture(figure, f"{_capital(ylabel)} by {xlabel}. {' '.join([*said, *levels_said])}", **shown)
@@ -325,6 +328,22 @@ def heat_maps(
         place = f"head {best['layer']:.0f}-{best['head']:.0f} with {number(best[value], unit)}"
         said.append(f"{_capital(title)}: the highest is {place}.".removeprefix(": ").replace("the", "The", not title))
     return Picture(figure, f"{_capital(label)} by layer and head. {' '.join(said)}", **shown)
+
+
+def counts(table: pd.DataFrame, row: str, kinds: Mapping[str, str], *, by: str, xlabel: str, **shown: Any) -> Picture:
+    """How many rows of the table have each value of ``by``: a stacked bar for each ``row``, ``kinds`` with colours."""
+    grid = pd.crosstab(table[row], table[by]).reindex(columns=list(kinds), fill_value=0)
+    figure, (ax,) = panels(1, 0.45 * len(grid) + 0.9)
+    grid.plot.barh(stacked=True, ax=ax, color=list(kinds.values()), edgecolor="white", width=0.7)
+    for bars, hatch in zip(ax.containers, ("", "//", "..", "xx"), strict=False):
+        for bar in bars:
+            bar.set_hatch(hatch)
+    ax.invert_yaxis()
+    ax.set(xlabel=xlabel, ylabel="")
+    ax.xaxis.get_major_locator().set_params(integer=True)
+    ax.legend(loc="lower center", bbox_to_anchor=(0.45, 1.0), ncols=2)
+    said = [f"{name}: {listed([f'{n} {kind}' for kind, n in line.items() if n])}." for name, line in grid.iterrows()]
+    return Picture(figure, f"{_capital(xlabel)} by {row}. {' '.join(said)}", **shown)
 
 
 @dataclass(frozen=True)

@@ -139,15 +139,22 @@ class Verdicts(Mapping[str, str]):
         return len(self._verdicts)
 
     def summary(self) -> str:
-        """How many replicate, as a sentence part: ``"3 of the paper's 7 claims here replicate"``."""
-        count = list(self.values()).count(REPLICATES)
-        missing = list(self.values()).count(NOT_MEASURED)
-        claims = "claim" if len(self) == 1 else "claims"
-        tail = f", and {missing} could not be measured" if missing else ""
-        return f"{count} of the paper’s {len(self)} {claims} here replicate{'s' if count == 1 else ''}{tail}"
+        """How many replicate, as a sentence part: ``"3 of 7 replicate"``."""
+        verdicts = list(self.values())
+        count, missing = verdicts.count(REPLICATES), verdicts.count(NOT_MEASURED)
+        tail = f", and {missing} could not be measured here" if missing else ""
+        return f"{count} of {len(self)} replicate{'s' if count == 1 else ''}{tail}"
 
     def _repr_html_(self) -> str:
-        return claims_table(self.frame).data
+        """A table a chapter, where the claims are of several, its evidence linked on that chapter's page."""
+        if "chapter" not in self.frame:
+            return claims_table(self.frame).data
+        parts = self.frame.groupby("chapter", sort=False)
+        tables = [
+            f"<h3>{html.escape(name).capitalize()}</h3>{claims_table(part, f'{name}.html').data}"
+            for name, part in parts
+        ]
+        return f"<div class='bertlook-scorecard'>{''.join(tables)}</div>"
 
 
 def judge(claims: Sequence[Claim], quantities: pd.DataFrame, **names: str) -> Verdicts:
@@ -219,6 +226,21 @@ def claims_table(frame: pd.DataFrame, page: str = "") -> HTML:
             f"<br><small>if {text['rule']}</small></td></tr>"
         )
     return _table("bertlook-claims", ("Claim", "Here, 95% interval", "Verdict"), rows, "Claims")
+
+
+def scorecard(folder: str) -> pd.DataFrame:
+    """All chapters' claims in a results folder, by section of the paper: as in ``claims.csv``, and their ``chapter``.
+
+    Raises
+    ------
+    BertlookError
+        No chapter has left its claims there.
+    """
+    found = [file for file in sorted(Path(folder).glob("*/claims.csv")) if file.parent.name != "scorecard"]
+    if not found:
+        raise BertlookError(f"{folder}: no chapter has left its claims there. Run one, or set results to their folder.")
+    tables = [pd.read_csv(file, dtype={"section": str}).assign(chapter=file.parent.name) for file in found]
+    return pd.concat(tables).sort_values("section", kind="stable", ignore_index=True)
 
 
 def reading_table(columns: Mapping[str, Sequence[object]], label: str) -> HTML:
