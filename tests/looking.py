@@ -3,7 +3,7 @@
 import re
 from itertools import pairwise
 
-from bertlook.figures import Picture
+from bertlook.results import Picture
 
 PHONE = 350  # pixels of a figure on a screen 390 pixels wide
 

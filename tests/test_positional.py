@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from bertlook.attention import measure
+from bertlook.claims import claims
 from bertlook.positional import (
-    CLAIMS,
     NAMES,
     PositionProfile,
     draw_heads_by_offset,
@@ -114,7 +114,7 @@ def test_text_of_one_group_has_no_other_half(encoder):
 
 def test_each_claim_has_its_quantity(profile):
     table = quantities(profile, "12 segments").set_index("quantity")
-    assert set(table.index) == {claim.id for claim in CLAIMS}
+    assert set(table.index) == {claim.id for claim in claims("positional")}
     near = profile.at(-1) + profile.at(1)
     assert table.loc["current", "value"] == pytest.approx(float((profile.at(0) - near).mean()))
     assert table.loc["early", "value"] == pytest.approx(float(near[:3].mean() - near[3:].mean()))

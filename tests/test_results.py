@@ -7,24 +7,26 @@ import pytest
 from markdown_it import MarkdownIt
 
 from bertlook import BertlookError, results
-from bertlook.corpora import Corpus
-from bertlook.results import (
+from bertlook.claims import (
     CANNOT_TELL,
     DOES_NOT,
     NOT_MEASURED,
     REPLICATES,
     Claim,
-    Results,
-    claims_table,
-    escaped,
+    claims,
     judge,
+    layer_means,
     listed,
     number,
+    published,
     same_depth,
 )
+from bertlook.corpora import Corpus
+from bertlook.results import Results, Verdicts, claims_table, escaped
 
 NAN = float("nan")
-CLAIM = Claim("c", "3.2", "a claim about {sink}", "0.6 to {sink}", threshold=0.5)
+COLUMNS = ["quantity", "value", "low", "high", "n"]
+CLAIM = Claim("c", "3.2", "a claim about {sink}", "0.6", threshold=0.5)
 
 
 def measured(low, high, **more):
@@ -47,7 +49,7 @@ def measured(low, high, **more):
     ],
 )
 def test_the_verdict_is_where_the_interval_lies(low, high, below, verdict):
-    claim = Claim("c", "3.2", "a claim", "0.6", threshold=0.5, below=below)
+    claim = Claim("c", "3.2", "a claim", "0.6", "below" if below else "above", 0.5)
     assert claim.verdict(measured(low, high)) == verdict
 
 
@@ -64,42 +66,44 @@ def test_the_verdict_is_where_the_interval_lies(low, high, below, verdict):
 )
 def test_a_claim_against_chance_is_judged_by_its_permutations_at_a_fixed_level(p, verdict):
     """Whatever the value is: no threshold could be set after seeing it."""
-    claim = Claim("c", "6", "a claim", "seen", chance=True, threshold=0.9)
+    claim = Claim("c", "6", "a claim", "seen", "more than chance", threshold=0.9)
     assert claim.verdict(measured(0.1, 0.2, p=p)) == verdict
     assert claim.verdict(measured(NAN, NAN, p=p)) == NOT_MEASURED
-    assert "chance" in claim.rule and "0.025" in claim.rule
+    assert "chance" in claim.rule_text() and "0.025" in claim.rule_text()
 
 
 def test_a_claim_without_its_quantity_is_not_measured_here():
-    verdicts = judge([CLAIM], pd.DataFrame(columns=["quantity", "value", "low", "high", "n"]), sink="[SEP]")
+    verdicts = Verdicts(judge([CLAIM], pd.DataFrame(columns=COLUMNS), sink="[SEP]"))
     assert dict(verdicts) == {"c": NOT_MEASURED}
     shown = verdicts._repr_html_()
     assert "not measured here" in shown and "replicate" not in shown and " to –" not in shown
     assert verdicts.summary() == "0 of 1 replicate, and 1 could not be measured here"
 
 
-def test_scorecard_claims_table_and_prose_read_the_same_claim(tmp_path):
+def test_scorecard_claims_table_and_prose_read_the_same_claim(tmp_path, monkeypatch):
+    monkeypatch.setattr(results, "claims", lambda chapter: [CLAIM])
     output = Results("surface", {"results": str(tmp_path)})
-    verdicts = output.claims([CLAIM], pd.DataFrame([measured(0.6, 0.7)]), sink="[SEP]")
+    verdicts = output.claims(pd.DataFrame([measured(0.6, 0.7)]), sink="[SEP]")
     (row,) = pd.read_csv(tmp_path / "surface/claims.csv").to_dict("records")
     assert verdicts["c"] == row["verdict"] == REPLICATES
     assert row["claim"] == "a claim about [SEP]" and row["here"] == pytest.approx(0.65) and row["rule"] == "above 50.0%"
-    assert "65.0%" in verdicts._repr_html_() and "0.6 to [SEP]" in verdicts._repr_html_()
+    assert "65.0%" in verdicts._repr_html_() and "Paper: 0.6" in verdicts._repr_html_()
     assert verdicts.summary() == "1 of 1 replicates"
     assert pd.read_csv(tmp_path / "surface/quantities.csv")["quantity"].tolist() == ["c"]
 
 
-def test_the_scorecard_holds_all_chapters_claims_by_section(tmp_path):
+def test_the_scorecard_holds_all_chapters_claims_by_section(tmp_path, monkeypatch):
     for chapter, section in (("surface", "3.2"), ("clustering", "6"), ("positional", "3.1"), ("scorecard", "9")):
         claim = Claim(f"c-{chapter}", section, "a claim", "0.6", threshold=0.5, evidence="fig-x")
+        monkeypatch.setattr(results, "claims", lambda chapter, claim=claim: [claim])
         found = pd.DataFrame(
             [measured(0.6, 0.7, quantity=claim.id)] if chapter != "clustering" else [],
             columns=["quantity", "value", "low", "high", "n"],
         )
-        Results(chapter, {"results": str(tmp_path)}).claims([claim], found)
-    claims = results.scorecard(str(tmp_path))
-    assert claims["section"].tolist() == ["3.1", "3.2", "6"]
-    verdicts = results.Verdicts(claims)
+        Results(chapter, {"results": str(tmp_path)}).claims(found)
+    found = results.scorecard(str(tmp_path))
+    assert found["section"].tolist() == ["3.1", "3.2", "6"]
+    verdicts = Verdicts(found)
     assert verdicts["c-surface"] == REPLICATES and verdicts["c-clustering"] == NOT_MEASURED
     shown = verdicts._repr_html_()
     assert "<h3>Positional</h3>" in shown and "surface.html#fig-x" in shown and shown.count(NOT_MEASURED) == 1
@@ -145,6 +149,25 @@ def test_a_list_reads_as_a_list():
     assert [listed(list("abc")[:n]) for n in range(4)] == ["", "a", "a and b", "a, b and c"]
 
 
+def test_every_claim_of_the_paper_is_whole():
+    """Each has a rule, a unit that is known, and the paper's own number filled in from the one place it stands in."""
+    found = [claim for chapter in CHAPTERS for claim in claims(chapter)]
+    assert len({claim.id for claim in found}) == len(found) == 34
+    for claim in found:
+        assert claim.rule in {"above", "below", "more than chance"} and "{" not in claim.paper and claim.evidence
+        assert claim.unit in {"share", "points", "nats", "ratio", "number"}
+        claim.text.format(sink="[SEP]", cls="[CLS]")
+    (half,) = (claim for claim in found if claim.id == "sink-half")
+    middle = layer_means()["sep"][5:10]
+    assert half.paper == f"{number(sum(middle) / 5, 'share')} to [SEP]" and half.threshold == 0.5
+    (dobj,) = (claim for claim in found if claim.id == "head-dobj")
+    (row,) = (row for row in published()["table1"] if row["relation"] == "dobj")
+    assert dobj.paper == f"{row['accuracy']}% against {row['baseline']}%, head {row['head']}"
+
+
+CHAPTERS = ("positional", "surface", "sinks", "syntax", "coreference", "probing", "clustering")
+
+
 def test_layers_are_matched_by_relative_depth():
     assert (
         same_depth(12, 6, 10) == [5, 6, 7, 8, 9]
@@ -167,15 +190,16 @@ def test_numbers_read_as_people_write_them():
 
 def test_claims_are_escaped(tmp_path):
     hostile = Claim("c", "3.2", "<script>alert(1)</script>", "<b>")
-    shown = claims_table(judge([hostile], pd.DataFrame([measured(1, 1, n="<i>")])).frame).data
+    shown = claims_table(judge([hostile], pd.DataFrame([measured(1, 1, n="<i>")]))).data
     assert "<script>" not in shown and "&lt;script&gt;" in shown and "<b>" not in shown and "<i>" not in shown
 
 
-def test_a_chapter_leaves_tables_claims_and_provenance(tmp_path, encoder):
+def test_a_chapter_leaves_tables_claims_and_provenance(tmp_path, encoder, monkeypatch):
+    monkeypatch.setattr(results, "claims", lambda chapter: [CLAIM])
     given = {"results": str(tmp_path), "seed": 0, "_hidden": 1, "In": [], "corpus": object(), "BLUE": "#00f"}
     output = Results("surface", given)
     output.table("heads", pd.DataFrame({"layer": [1], "cls": [1 / 3]}))
-    output.claims([CLAIM], pd.DataFrame([measured(0.6, 0.7)]), sink="[SEP]")
+    output.claims(pd.DataFrame([measured(0.6, 0.7)]), sink="[SEP]")
     output.provenance(encoder, Corpus("text", [], source={"text": "wikipedia"}))
     assert (tmp_path / "surface/heads.csv").read_text() == "layer,cls\n1,0.333333\n"
     assert "replicates" in (tmp_path / "surface/claims.csv").read_text()

@@ -6,11 +6,10 @@ import pytest
 import torch
 
 from bertlook.attention import measure
+from bertlook.claims import claims, same_depth
 from bertlook.encoder import CLS, SEP, TOKEN_CLASSES
-from bertlook.results import same_depth
 from bertlook.statistics import bootstrap_weights, interval
 from bertlook.surface import (
-    CLAIMS,
     ClassAttention,
     Entropy,
     Surface,
@@ -183,7 +182,7 @@ def test_the_claims_quantities_are_the_means_that_the_claims_name(measured, enco
         "broad-early": over("entropy", 1) - over("entropy", 3, 4, 5),
         "broad-cls": over("entropy_cls", 6) - over("entropy_cls", 1, 2, 3, 4, 5),
     }
-    assert list(table.index) == [claim.id for claim in CLAIMS] == list(expected)
+    assert list(table.index) == [claim.id for claim in claims("surface")] == list(expected)
     for name, value in expected.items():
         assert table.loc[name, "value"] == pytest.approx(value, abs=1e-9)
         assert table.loc[name, "low"] <= table.loc[name, "value"] <= table.loc[name, "high"]

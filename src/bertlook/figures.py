@@ -5,15 +5,11 @@ All take what a :class:`Picture` is to be shown with as well: ``name``, ``captio
 
 from __future__ import annotations
 
-import html
-import io
-import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
-import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -22,7 +18,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from bertlook.results import listed, number
+from bertlook.claims import listed, number
+from bertlook.results import Picture
 
 # As in book.mplstyle.
 BLUE, ORANGE, GREEN, PINK, GREY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#808080"
@@ -33,73 +30,6 @@ WIDTH = 5.2
 
 sns.set_theme(context="notebook", style="ticks")
 plt.style.use(str(files("bertlook") / "book.mplstyle"))
-
-
-@dataclass
-class Picture:
-    """A figure with its words; in a notebook it shows itself as vector graphics that follow the page's theme.
-
-    Attributes
-    ----------
-    figure : Figure
-    alt : str
-        What one sees, with numbers.
-    name : str
-        Becomes the anchor ``fig-name``.
-    caption : str
-        Plain text below the figure.
-    data : sequence of str
-        Result files it was drawn from, as ``"surface/heads.csv"``.
-    tooltips : mapping of str to str
-        ``gid`` of an artist → plain text shown when it is pointed at.
-    """
-
-    figure: Figure
-    alt: str
-    name: str
-    caption: str = ""
-    data: Sequence[str] = ()
-    tooltips: Mapping[str, str] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        plt.close(self.figure)  # so that Jupyter does not show it twice
-
-    def __repr__(self) -> str:
-        return f"Figure {self.name}: {self.alt}"
-
-    def _repr_html_(self) -> str:
-        label = html.escape(self.alt, quote=True)
-        size = f"max-width:{self.figure.get_figwidth() * 120:.0f}px"  # a quarter larger than printed
-        svg = self._svg().replace("<svg", f'<svg role="img" aria-label="{label}" style="{size}"', 1)
-        links = ", ".join(f'<a href="../results/{html.escape(file)}">{html.escape(file)}</a>' for file in self.data)
-        below = html.escape(self.caption) + (f" <span class='bertlook-data'>Data: {links}.</span>" if links else "")
-        return (
-            f"<figure class='bertlook-figure' id='fig-{self.name}'>"
-            f"<div class='bertlook-scroll' tabindex='0' role='group' aria-label='Figure'>{svg}</div>"
-            f"<figcaption>{below}</figcaption></figure>"
-        )
-
-    def _svg(self) -> str:
-        """The drawing: ink in the colour of the page's text, identifiers unique on the page, links in place."""
-        buffer = io.StringIO()
-        with mpl.rc_context({"svg.hashsalt": self.name}):
-            self.figure.savefig(buffer, format="svg", metadata={"Date": None}, bbox_inches="tight")
-
-        def tag(match: re.Match[str]) -> str:
-            """Within tags only: what stands between them is text that somebody wrote."""
-            inside = re.sub(r"#000000\b", "currentColor", match[0])
-            inside = inside.replace('<text style="', '<text style="fill: currentColor; ')
-            inside = re.sub(r'\bid="', f'id="{self.name}-', inside)
-            inside = re.sub(r'(url\(|href=")#', rf"\1#{self.name}-", inside)
-            # Links are no stops for the tab key: there are hundreds.
-            return re.sub(r'<a (xlink:href="[^"]*") target="_blank">', r'<a tabindex="-1" \1>', inside)
-
-        svg = re.sub(r"^.*?(?=<svg)|<metadata>.*?</metadata>", "", buffer.getvalue(), flags=re.S)
-        svg = re.sub(r"(<style.*?</style>)|<[^>]*>", lambda m: m[0] if m[1] else tag(m), svg, flags=re.S)
-        for gid, text in self.tooltips.items():
-            opening = f'<g id="{self.name}-{gid}">'
-            svg = svg.replace(opening, f"{opening}<title>{html.escape(text)}</title>", 1)
-        return re.sub(r'width="[\d.]+pt" height="[\d.]+pt"|height="[\d.]+pt" width="[\d.]+pt"', "", svg, count=1)
 
 
 def depth(layers: int) -> np.ndarray:

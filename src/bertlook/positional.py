@@ -9,8 +9,9 @@ import torch
 from torch import Tensor
 
 from bertlook.attention import Batch
-from bertlook.figures import WIDTH, Picture
-from bertlook.results import Claim, listed, number, published
+from bertlook.claims import listed, number, published
+from bertlook.figures import WIDTH
+from bertlook.results import Picture
 from bertlook.statistics import GroupedMean, bootstrap_weights, estimates, interval
 
 NAMES = {"previous": -1, "current": 0, "next": 1}
@@ -120,53 +121,10 @@ def draw_heads_by_offset(offsets: pd.DataFrame) -> Picture:
 # ------------------------------------------------------------------------------------------------ claims and words
 
 PAPER = published()["positional"]
-_LAYERS = [layer for name in ("previous", "next") for layer in PAPER[f"{name}_over_half"]["layers"]]
-
-
-def _over_half(name: str) -> str:
-    their = PAPER[f"{name}_over_half"]
-    return f"{their['heads']} of 144, in layers {', '.join(map(str, their['layers']))}"
-
-
-CLAIMS = (
-    Claim(
-        "previous",
-        "3.1",
-        "There are heads with over half of their attention on the previous token",
-        _over_half("previous"),
-        threshold=0.5,
-        evidence="fig-offsets",
-    ),
-    Claim(
-        "next",
-        "3.1",
-        "There are heads with over half of their attention on the next token",
-        _over_half("next"),
-        threshold=0.5,
-        evidence="fig-offsets",
-    ),
-    Claim(
-        "current",
-        "3.1",
-        "Most heads put little attention on the current token (on average less than on its two neighbours together)",
-        "“very little”, no number",
-        below=True,
-        unit="points",
-        evidence="fig-offsets",
-    ),
-    Claim(
-        "early",
-        "3.1",
-        "Heads of the earlier half look more at the two neighbours than those of the later half",
-        f"{sum(layer <= 6 for layer in _LAYERS)} of the {len(_LAYERS)} such heads lie in layers 1 to 6",
-        unit="points",
-        evidence="fig-offsets",
-    ),
-)
 
 
 def quantities(profile: PositionProfile, n: str) -> pd.DataFrame:
-    """What ``CLAIMS`` are about: ``quantity, value, low, high, n``; the strongest heads held out."""
+    """What the claims are about: ``quantity, value, low, high, n``; the strongest heads held out."""
 
     def of(means: Tensor) -> dict[str, Tensor]:  # [..., offset, layer, head]
         previous, current, following = (means[..., profile.offsets.index(o), :, :] for o in NAMES.values())

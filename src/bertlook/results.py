@@ -1,125 +1,37 @@
-"""What a chapter leaves behind: tables, claims with their verdicts, words for its prose, and provenance."""
+"""What a chapter leaves behind and shows: tables, pictures, verdicts, words for its prose, and provenance."""
 
 from __future__ import annotations
 
 import html
+import io
 import json
 import os
 import platform
 import re
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cache
 from importlib.metadata import version
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import matplotlib as mpl
+import matplotlib.pyplot as plt
 import pandas as pd
 from IPython.display import HTML, Markdown, display
+from matplotlib.figure import Figure
 
 from bertlook import BertlookError
+from bertlook.claims import CANNOT_TELL, DOES_NOT, NOT_MEASURED, REPLICATES, claims, judge, listed, number
 
 if TYPE_CHECKING:
     from bertlook.corpora import Corpus
     from bertlook.encoder import Encoder
 
-REPLICATES, DOES_NOT, CANNOT_TELL = "replicates", "does not replicate", "cannot be told"
-NOT_MEASURED = "not measured here"
 #: Verdict → its mark, and the style of its cell.
 VERDICTS = {REPLICATES: ("✓", "yes"), DOES_NOT: ("✗", "no"), CANNOT_TELL: ("?", "open"), NOT_MEASURED: ("–", "none")}
-#: One-sided level of a permutation test: what the upper end of a 95% interval leaves above it.
-LEVEL = 0.025
 PACKAGES = ("bertlook", "torch", "transformers", "torchmetrics", "numpy", "pandas", "scikit-learn", "gensim", "spacy")
-
-
-# ------------------------------------------------------------------------------------------ the paper's own numbers
-
-
-@cache
-def published() -> dict[str, Any]:
-    """All published values of Clark et al. (2019), as ``published.json`` holds them; layers and heads from 1.
-
-    They live there and nowhere else; every other number of the book is computed.
-    """
-    return json.loads(files("bertlook").joinpath("published.json").read_text(encoding="utf-8"))
-
-
-def layer_means() -> dict[str, list[float]]:
-    """Means a layer, read off Figures 2 and 4: ``cls, sep, punct, other_to_sep, sep_to_sep, entropy, entropy_cls``."""
-    means = {name: values for name, values in published()["digitised_layer_means"].items() if name != "note"}
-    means["entropy_cls"] = means.pop("entropy_from_cls")
-    return means
-
-
-def same_depth(layers: int, first: int, last: int) -> list[int]:
-    """Layers, from 0, whose relative depth lies within the paper's layers ``first`` to ``last`` of 12, from 1."""
-    of = published()["setup"]["layers"]
-    return [k for k in range(layers) if (first - 1) / of <= (k + 0.5) / layers + 1e-9 <= last / of + 2e-9]
-
-
-# --------------------------------------------------------------------------------------------------------- claims
-
-
-@dataclass(frozen=True)
-class Claim:
-    """A claim of the paper as a statement about one number; it stands beside the measure that gives the number.
-
-    Attributes
-    ----------
-    id : str
-        Unique in the book, and the name of the quantity that it is about.
-    section, text, paper : str
-        The paper's section, the claim in words, and the paper's own number in words. ``{sink}`` and the like are
-        filled in when the claim is judged.
-    threshold : float
-        The claim is that the value lies above this number.
-    below : bool
-        Below instead of above.
-    chance : bool
-        The claim is that the value is more than chance, as a permutation test says; ``threshold`` is not used.
-    unit : str
-        As in :func:`number`.
-    evidence : str
-        Anchor of the figure or table on the chapter's page.
-    """
-
-    id: str
-    section: str
-    text: str
-    paper: str
-    threshold: float = 0.0
-    below: bool = False
-    chance: bool = False
-    unit: str = "share"
-    evidence: str = ""
-
-    @property
-    def rule(self) -> str:
-        if self.chance:
-            return f"more than chance (p ≤ {LEVEL})"
-        return f"{'below' if self.below else 'above'} {number(self.threshold, self.unit)}"
-
-    def verdict(self, measured: Mapping[str, Any]) -> str:
-        """By the rule of the method page, from ``value, low, high`` and, for chance, ``p``; NaN is not measured.
-
-        The interval lies beyond the threshold, short of it, or on both sides; p is at most ``LEVEL``, at least one
-        half (the value is no more than chance gives), or between.
-        """
-        p, value, low, high = (float(measured.get(name, float("nan"))) for name in ("p", "value", "low", "high"))
-        if self.chance:
-            if value != value or p != p:
-                return NOT_MEASURED
-            return REPLICATES if p <= LEVEL else DOES_NOT if p >= 0.5 else CANNOT_TELL
-        if value != value or low != low or high != high:
-            return NOT_MEASURED
-        sign = -1 if self.below else 1
-        low, high = sorted((sign * low, sign * high))
-        if low > sign * self.threshold:
-            return REPLICATES
-        return DOES_NOT if high <= sign * self.threshold else CANNOT_TELL
 
 
 class Verdicts(Mapping[str, str]):
@@ -157,55 +69,77 @@ class Verdicts(Mapping[str, str]):
         return f"<div class='bertlook-scorecard'>{''.join(tables)}</div>"
 
 
-def judge(claims: Sequence[Claim], quantities: pd.DataFrame, **names: str) -> Verdicts:
-    """Hold claims against a table of ``quantity, value, low, high, n`` and, for chance, ``p``.
-
-    A claim whose quantity is not in the table, or NaN, is not measured here. ``names`` are filled into the texts.
-    """
-    found = quantities.set_index("quantity").to_dict("index")
-    rows = []
-    for claim in claims:
-        measured = found.get(claim.id, {})
-        row = {"id": claim.id, "section": claim.section}
-        row |= {"claim": claim.text.format(**names), "paper": claim.paper.format(**names)}
-        row |= {"here": measured.get("value"), "ci_low": measured.get("low"), "ci_high": measured.get("high")}
-        row |= {"n": measured.get("n", ""), "rule": claim.rule, "unit": claim.unit}
-        rows.append(row | {"verdict": claim.verdict(measured), "evidence": claim.evidence})
-    frame = pd.DataFrame(rows)
-    return Verdicts(frame.astype({name: float for name in ("here", "ci_low", "ci_high")}))
-
-
-# --------------------------------------------------------------------------------------------- for people to read
-
-
-def number(value: float, unit: str = "number") -> str:
-    """A value as people read it: ``0.382, "share"`` → ``"38.2%"``."""
-    if value != value:
-        return "–"
-    match unit:
-        case "share":
-            return f"{100 * value:.1f}%"
-        case "points":
-            return f"{100 * value:+.1f} points" if value else "0 points"
-        case "nats":
-            return f"{value:.2f} nats"
-        case "count":
-            return f"{value:,.0f}"
-        case "ratio":
-            return f"{value:.2f}×"
-        case _:
-            return f"{value:.3g}"
-
-
-def listed(items: Sequence[str]) -> str:
-    """``a, b and c``."""
-    return " and ".join(filter(None, [", ".join(items[:-1]), *items[-1:]]))
-
-
 def escaped(text: str) -> str:
     """Text that Markdown shows as it stands, whatever it is: words of a corpus or vocabulary never become markup."""
     line = " ".join(str(text).split())
     return re.sub(r"(?![%,;()]|(?<=\d)\.\d)[!-/:-@\[-`{-~]", lambda found: f"&#{ord(found[0])};", line)
+
+
+@dataclass
+class Picture:
+    """A figure with its words; in a notebook it shows itself as vector graphics that follow the page's theme.
+
+    Attributes
+    ----------
+    figure : Figure
+    alt : str
+        What one sees, with numbers.
+    name : str
+        Becomes the anchor ``fig-name``.
+    caption : str
+        Plain text below the figure.
+    data : sequence of str
+        Result files it was drawn from, as ``"surface/heads.csv"``.
+    tooltips : mapping of str to str
+        ``gid`` of an artist → plain text shown when it is pointed at.
+    """
+
+    figure: Figure
+    alt: str
+    name: str
+    caption: str = ""
+    data: Sequence[str] = ()
+    tooltips: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        plt.close(self.figure)  # so that Jupyter does not show it twice
+
+    def __repr__(self) -> str:
+        return f"Figure {self.name}: {self.alt}"
+
+    def _repr_html_(self) -> str:
+        label = html.escape(self.alt, quote=True)
+        size = f"max-width:{self.figure.get_figwidth() * 120:.0f}px"  # a quarter larger than printed
+        svg = self._svg().replace("<svg", f'<svg role="img" aria-label="{label}" style="{size}"', 1)
+        links = ", ".join(f'<a href="../results/{html.escape(file)}">{html.escape(file)}</a>' for file in self.data)
+        below = html.escape(self.caption) + (f" <span class='bertlook-data'>Data: {links}.</span>" if links else "")
+        return (
+            f"<figure class='bertlook-figure' id='fig-{self.name}'>"
+            f"<div class='bertlook-scroll' tabindex='0' role='group' aria-label='Figure'>{svg}</div>"
+            f"<figcaption>{below}</figcaption></figure>"
+        )
+
+    def _svg(self) -> str:
+        """The drawing: ink in the colour of the page's text, identifiers unique on the page, links in place."""
+        buffer = io.StringIO()
+        with mpl.rc_context({"svg.hashsalt": self.name}):
+            self.figure.savefig(buffer, format="svg", metadata={"Date": None}, bbox_inches="tight")
+
+        def tag(match: re.Match[str]) -> str:
+            """Within tags only: what stands between them is text that somebody wrote."""
+            inside = re.sub(r"#000000\b", "currentColor", match[0])
+            inside = inside.replace('<text style="', '<text style="fill: currentColor; ')
+            inside = re.sub(r'\bid="', f'id="{self.name}-', inside)
+            inside = re.sub(r'(url\(|href=")#', rf"\1#{self.name}-", inside)
+            # Links are no stops for the tab key: there are hundreds.
+            return re.sub(r'<a (xlink:href="[^"]*") target="_blank">', r'<a tabindex="-1" \1>', inside)
+
+        svg = re.sub(r"^.*?(?=<svg)|<metadata>.*?</metadata>", "", buffer.getvalue(), flags=re.S)
+        svg = re.sub(r"(<style.*?</style>)|<[^>]*>", lambda m: m[0] if m[1] else tag(m), svg, flags=re.S)
+        for gid, text in self.tooltips.items():
+            opening = f'<g id="{self.name}-{gid}">'
+            svg = svg.replace(opening, f"{opening}<title>{html.escape(text)}</title>", 1)
+        return re.sub(r'width="[\d.]+pt" height="[\d.]+pt"|height="[\d.]+pt" width="[\d.]+pt"', "", svg, count=1)
 
 
 def claims_table(frame: pd.DataFrame, page: str = "") -> HTML:
@@ -316,9 +250,9 @@ class Results:
         """Write ``name.csv``, six significant digits."""
         write(self.folder / f"{name}.csv", frame.to_csv(index=index, float_format="%.6g", lineterminator="\n"))
 
-    def claims(self, claims: Sequence[Claim], quantities: pd.DataFrame, **names: str) -> Verdicts:
-        """Judge the chapter's claims; writes ``quantities.csv`` and ``claims.csv``. See :func:`judge`."""
-        verdicts = judge(claims, quantities, **names)
+    def claims(self, quantities: pd.DataFrame, **names: str) -> Verdicts:
+        """Judge the chapter's claims by its quantities; writes ``quantities.csv`` and ``claims.csv``."""
+        verdicts = Verdicts(judge(claims(self.chapter), quantities, **names))
         self.table("quantities", quantities)
         self.table("claims", verdicts.frame)
         return verdicts

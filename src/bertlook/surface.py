@@ -11,9 +11,9 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 from bertlook.attention import Batch
+from bertlook.claims import number, same_depth
 from bertlook.encoder import CLS, SEP, TOKEN_CLASSES, Encoder
 from bertlook.figures import View
-from bertlook.results import Claim, layer_means, number, published, same_depth
 from bertlook.statistics import GroupedMean, estimates, interval
 
 N = len(TOKEN_CLASSES)
@@ -188,80 +188,8 @@ def views(heads: pd.DataFrame, patterns: Mapping[str, str], tokens: list[str], m
     return found
 
 
-# --------------------------------------------------------------------------------------------------------- claims
-
-PAPER = {name: np.array(values) for name, values in layer_means().items()}
-LAST_CLS = published()["surface"]["cls_entropy_last_layer_nats"]
-CHANCE = published()["surface"]["uniform_twice_occurring"]
-
-
-def _shares(*values: float) -> str:
-    return " against ".join(number(float(value), "share") for value in values)
-
-
-CLAIMS = (
-    Claim(
-        "sink-half",
-        "3.2",
-        "In the middle layers (6 to 10 of 12) over half of the attention goes to one special token (here {sink})",
-        f"{_shares(PAPER['sep'][5:10].mean())} to [SEP]",
-        threshold=0.5,
-        evidence="fig-classes",
-    ),
-    Claim(
-        "sink-share",
-        "3.2",
-        "That is many times what a token of that frequency would get from even attention (over 10 times)",
-        f"over half against 1/{1 / CHANCE:.0f} ({number(CHANCE, 'share')})",
-        threshold=10,
-        unit="ratio",
-        evidence="fig-classes",
-    ),
-    Claim(
-        "early-cls",
-        "3.2",
-        "Early layers (2 to 4 of 12) look more at {cls} than the last third does",
-        _shares(PAPER["cls"][1:4].mean(), PAPER["cls"][8:].mean()),
-        unit="points",
-        evidence="fig-classes",
-    ),
-    Claim(
-        "late-punct",
-        "3.2",
-        "The deepest layers (11 and 12 of 12) look more at full stops and commas than those before",
-        _shares(PAPER["punct"][10:].mean(), PAPER["punct"][:10].mean()),
-        unit="points",
-        evidence="fig-classes",
-    ),
-    Claim(
-        "sink-self",
-        "3.2",
-        "The sink itself looks almost only at the sink (over 90%, layers 5 to 8 of 12; here {sink})",
-        f"{_shares(PAPER['sep_to_sep'][4:8].mean())} from [SEP] to [SEP]",
-        threshold=0.9,
-        evidence="fig-sink",
-    ),
-    Claim(
-        "broad-early",
-        "3.3",
-        "The first layer looks more broadly than the middle ones (6 to 10 of 12)",
-        f"{PAPER['entropy'][0]:.2f} against {PAPER['entropy'][5:10].mean():.2f} nats",
-        unit="nats",
-        evidence="fig-entropy",
-    ),
-    Claim(
-        "broad-cls",
-        "3.3",
-        "In the last layer {cls} looks more broadly than in the layers before it",
-        f"{LAST_CLS} nats against {PAPER['entropy_cls'][:-1].mean():.2f}",
-        unit="nats",
-        evidence="fig-entropy",
-    ),
-)
-
-
 def quantities(surface: Surface, n: str) -> pd.DataFrame:
-    """What ``CLAIMS`` are about: ``quantity, value, low, high, n``; the paper's layers at the same relative depth."""
+    """What the claims are about: ``quantity, value, low, high, n``; the paper's layers at the same relative depth."""
     layers = surface.classes.total.shape[1]
     sink, share = surface.sink(), surface.class_share()
     late = same_depth(layers, 11, 12)
