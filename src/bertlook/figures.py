@@ -70,8 +70,6 @@ def by_layer(
         Column → the paper's layer means.
     levels : mapping, optional
         Column → a dotted level (chance, or a bound) and what to call it.
-    top : float, optional
-        Upper end of the vertical axis.
     """
     figure, axes = panels(1 if together else len(quantities), 3.3, sharey=True)
     count = heads["layer"].max()
@@ -149,10 +147,7 @@ def lines(
                 ax.plot(at, part[y], ms=5, label=label, **style)
             if low and high and not bars:
                 ax.fill_between(at, part[low], part[high], color=style["color"], alpha=0.2, lw=0)
-            points = [
-                f"{number(v, unit)} at {p:g}" if names is None else f"{number(v, unit)} at {p}"
-                for p, v in zip(part[x], part[y], strict=True)
-            ]
+            points = [f"{number(value, unit)} at {place}" for place, value in zip(part[x], part[y], strict=True)]
             if len(points) > 12:
                 points = [f"from {points[part[y].argmin()]}", f"to {points[part[y].argmax()]}"]
             said.append(f"{': '.join(filter(None, (_capital(title), label)))}: {', '.join(points)}.".removeprefix(": "))
@@ -211,13 +206,9 @@ def dots(
         ax.set_yticks(y, group[row])
         ax.set(title=title, xlim=(0, 1.02) if unit == "share" else None)
         for each in group.to_dict("records"):
-            beside = [
-                f"{what} {number(each[column], unit)}"
-                for column, what in others.items()
-                if each[column] == each[column]
-            ]
-            ends = f"{number(each[low], unit)} to {number(each[high], unit)}"
-            words = ", ".join([f"{number(each[value], unit)} ({ends})", *beside])
+            numbers = {name: number(each[name], unit) for name in (value, low, high, *others)}
+            beside = [f"{what} {numbers[column]}" for column, what in others.items() if numbers[column] != "–"]
+            words = ", ".join([f"{numbers[value]} ({numbers[low]} to {numbers[high]})", *beside])
             said.append(f"{_capital(title)} {each[row]}: {words}.".strip())
     axes[0].legend(loc="lower center", bbox_to_anchor=(0.4, 1.1 if panel else 1.0), ncols=1)
     axes[-1].set_xlabel(_with_unit(xlabel, unit))
@@ -241,9 +232,7 @@ def heat_maps(
     table : DataFrame
         ``layer, head`` and the column ``value``.
     label : str
-        What the colours show.
-    top : float, optional
-        Value of the brightest colour; the greatest unless said.
+        What the colours show; the brightest one ``top``, the greatest value unless said.
     """
     groups = [("", table)] if panel is None else list(table.groupby(panel, sort=False))
     figure, axes = panels(len(groups), 0.27 * table["layer"].max() + 1.1)
