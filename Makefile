@@ -1,11 +1,12 @@
 # make book            everything, from nothing: environment, data, notebooks, rendered book
 # make book PROFILE=gold
 # make test            the tests
+# make js              the explorer's script from its modules, after a change to these; needs node and npm
 PROFILE ?= sample
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: book test lint bench serve clean
+.PHONY: book test lint js bench serve clean
 
 book: .venv/ready
 	$(BIN)/bertlook book --profile $(PROFILE)
@@ -17,6 +18,9 @@ lint: .venv/ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check src tests benchmarks
 	$(BIN)/mypy
+
+js:
+	cd src/explorer && npm ci --silent && npm run --silent check && npm test && npm run --silent build
 
 bench: .venv/ready
 	for script in benchmarks/*.py; do $(BIN)/python $$script || exit 1; done

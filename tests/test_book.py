@@ -212,7 +212,7 @@ def test_pages_load_without_errors_requests_or_sideways_scrolling(html, browser,
     assert not complaints
 
 
-@pytest.mark.skipif(not AXE.exists(), reason="axe-core is not there: npm install axe-core, or set AXE_CORE to its file")
+@pytest.mark.skipif(not AXE.exists(), reason="axe-core is not there: make js, or set AXE_CORE to its file")
 @pytest.mark.parametrize(("width", "theme"), LOOKS)
 def test_axe_finds_no_violation(html, browser, width, theme):
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme)

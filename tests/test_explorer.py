@@ -2,6 +2,8 @@
 
 import json
 import re
+import shutil
+import subprocess
 from html.parser import HTMLParser
 
 import nbformat
@@ -10,19 +12,16 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bertlook import BertlookError
+from bertlook import BertlookError, book, explorer
 from bertlook import encoder as encoders
 from bertlook.attention import Segment, to_words
 from bertlook.explorer import (
     ROUNDING,
     Example,
     chain,
-    dequantise,
     example,
-    example_from_words,
     page,
     quantise,
-    rounding,
     spelled,
     telling_head,
     widget,
@@ -32,6 +31,16 @@ from small_book import small_book
 
 HOSTILE = "</script><img src=x onerror=window.hit=1><!--&amp;\u2028'\""
 FARMERS = "The dog that the unaffordable farmers bought barked .".split()
+
+
+def dequantise(codes: torch.Tensor) -> torch.Tensor:
+    """The weights that a page shows for these codes."""
+    return (codes.float() / 255).square()
+
+
+def rounding(weights: torch.Tensor) -> torch.Tensor:
+    """How far a weight can be from the one shown: √w/255, and half a step squared."""
+    return weights.sqrt() / 255 + 1 / 510**2
 
 
 def random_example(tokens: int, layers: int = 12, heads: int = 12) -> Example:
@@ -116,7 +125,7 @@ def test_a_pair_has_two_parts_and_counts_its_words_through(encoder):
 
 def test_words_keep_their_marks(encoder):
     marks = [(1, 7, "nsubj"), *chain([5, 1, 7])]
-    shown = example_from_words(encoder, FARMERS, marks)
+    shown = example(encoder, FARMERS, marks=marks)
     assert shown.labels == tuple(FARMERS) and max(shown.words) == 8
     assert shown.marks == ((1, 7, "nsubj"), (5, 1, "coreference"), (7, 5, "coreference"))
 
@@ -134,11 +143,42 @@ def test_mistakes_are_told_in_one_line(encoder):
         lambda: example(encoder, "A text", pair=""),
         lambda: example(encoder, "word " * 600),
         lambda: example(encoder, "A text", start=(7, 1)),
-        lambda: example_from_words(encoder, []),
+        lambda: example(encoder, []),
     ):
         with pytest.raises(BertlookError) as raised:
             wrong()
         assert "\n" not in str(raised.value)
+
+
+def test_the_chapters_examples_are_opened_at_the_heads_they_found(encoder, tmp_path):
+    (tmp_path / "syntax").mkdir()
+    (tmp_path / "syntax/examples.csv").write_text(
+        "relation,layer,head,direction,words,pairs\ndobj,3,1,dependent→head,Dogs chase cats and null,3>2 5>2\n",
+        encoding="utf-8",
+    )
+    (shown,) = examples = explorer.examples_of(encoder, tmp_path)
+    assert shown.title == "dobj: Dogs chase cats and null" and shown.labels[-1] == "null"
+    assert shown.start == (3, 1) and shown.marks == ((2, 1, "dobj"), (4, 1, "dobj"))
+    assert shown.note == "Head 3-1 is the best at dobj, dependent→head."
+    assert explorer.table(examples).to_dict("list") == {"title": [shown.title], "layer": [3], "head": [1]}
+    assert explorer.words(encoder, examples) == {"model": encoder.name, "heads": "72", "texts": "1 text"}
+
+
+def test_two_documents_are_shown_up_to_the_length_asked_for(encoder, tmp_path):
+    (tmp_path / "coreference").mkdir()
+    row = 'a,2,4,"Ann saw Bo . She waved to him and he left her .","1,5,11 3,8,10"\n'
+    (tmp_path / "coreference/examples.csv").write_text("document,layer,head,words,chains\n" + 3 * row, encoding="utf-8")
+    shown = explorer.examples_of(encoder, tmp_path, longest=9)
+    assert len(shown) == 2 and explorer.words(encoder, shown)["texts"] == "2 texts"
+    assert shown[0].labels == tuple("Ann saw Bo . She waved to him and".split())
+    assert shown[0].marks == ((4, 0, "coreference"), (7, 2, "coreference"))  # what comes later is not marked
+    assert shown[0].title == "coreference: Ann saw Bo . She waved to him and …"
+    assert shown[0].note == "Head 2-4 is the best at finding antecedents. The document is a."
+
+
+def test_before_the_other_chapters_have_run_a_sentence_of_our_own_is_shown(encoder, tmp_path):
+    (shown,) = explorer.examples_of(encoder, tmp_path)
+    assert "bridge" in shown.labels and not shown.marks
 
 
 def test_pieces_of_bytes_are_spelled_so_that_one_can_read_them():
@@ -168,7 +208,7 @@ def test_text_titles_and_vocabulary_cannot_become_markup(tiny_folder):
     encoder.model.resize_token_embeddings(len(encoder.tokenizer))
     shown = [
         example(encoder, f"A {HOSTILE} token", title=HOSTILE, note=HOSTILE),
-        example_from_words(encoder, ["A", HOSTILE], [(0, 1, HOSTILE)]),
+        example(encoder, ["A", HOSTILE], marks=[(0, 1, HOSTILE)]),
     ]
     assert any("</script><img src=x onerror" in piece for piece in shown[0].tokens)
     text = page(shown, title=HOSTILE)
@@ -192,6 +232,32 @@ def test_every_head_is_an_anchor_once():
     assert 'id="1-1"' not in widget([random_example(4, 2, 3)], anchors=False)
 
 
+MODULES = book.root() / "src" / "explorer"
+
+
+@pytest.fixture
+def npm():
+    """Run a script of the explorer's package.json."""
+    if not shutil.which("npm") or not (MODULES / "node_modules/esbuild").exists():
+        pytest.skip("the explorer's modules cannot be built here: install node and npm, then make js")
+
+    def run(*script):
+        return subprocess.run(["npm", "run", "--silent", *script], cwd=MODULES, capture_output=True, text=True)
+
+    return run
+
+
+@pytest.mark.parametrize("script", ["check", "test"])
+def test_the_scripts_modules_hold_by_themselves(npm, script):
+    done = npm(script)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_script_that_is_shipped_is_what_its_modules_build(npm, tmp_path):
+    assert npm("build", "--", f"--outfile={tmp_path / 'explorer.js'}").returncode == 0
+    assert (tmp_path / "explorer.js").read_bytes() == (MODULES.parent / "bertlook/explorer.js").read_bytes(), "make js"
+
+
 def test_styles_stay_within_the_explorer():
     from bertlook.explorer import _source
 
@@ -207,7 +273,7 @@ def test_styles_stay_within_the_explorer():
 def shown(encoder):
     """The sentences of the page that is opened."""
     return [
-        example_from_words(encoder, FARMERS, [(1, 7, "nsubj"), (5, 6, "nsubj")], note="A note.", start=(3, 9)),
+        example(encoder, FARMERS, marks=[(1, 7, "nsubj"), (5, 6, "nsubj")], note="A note.", start=(3, 9)),
         example(encoder, "Who barked?", "The dog did.", title="A pair", start=(2, 1)),
         example(encoder, f"It said {HOSTILE} aloud.", title=HOSTILE, note=HOSTILE),
     ]
@@ -306,7 +372,7 @@ def test_the_theme_of_a_book_goes_before_that_of_the_system(visit):
     assert seen[0][0] != seen[1][0] and seen[0][1] != seen[1][1]
 
 
-@pytest.mark.skipif(not AXE.exists(), reason="axe-core is not there: npm install axe-core, or set AXE_CORE to its file")
+@pytest.mark.skipif(not AXE.exists(), reason="axe-core is not there: make js, or set AXE_CORE to its file")
 def test_axe_was_asked():
     assert AXE.stat().st_size > 1e5
 
@@ -467,6 +533,24 @@ def test_words_are_tapped_on_a_narrow_touch_screen(visit):
     assert not tab.evaluate("document.documentElement.scrollWidth > window.innerWidth")
 
 
+def test_two_explorers_of_a_page_are_two(visit, shown, tmp_path):
+    path = tmp_path / "two.html"
+    path.write_text(widget(shown[:1], anchors=False) + widget(shown[1:2], anchors=False), encoding="utf-8")
+    tab = visit(path=path)
+    tab.locator(".bertlook-explorer[data-ready]").nth(1).wait_for()
+    tab.get_by_text("matrix", exact=True).first.click()
+    settle(tab)
+    assert [panel.is_visible() for panel in tab.locator(".matrix").all()] == [True, False]
+    tab.get_by_text("matrix", exact=True).nth(1).click()
+    settle(tab)
+    assert [panel.is_visible() for panel in tab.locator(".matrix").all()] == [True, True]
+
+
+def test_an_address_that_is_not_of_the_explorer_is_left_alone(visit):
+    assert heading(visit("#%E0%A4%A")) == "Layer 3, head 9"
+    assert visit().evaluate("Object.keys(window).filter((name) => /bertlook|explore/i.test(name))") == []
+
+
 @pytest.fixture(scope="module")
 def long_file(tmp_path_factory):
     path = tmp_path_factory.mktemp("explorer") / "long.html"
@@ -521,7 +605,7 @@ LONG = [
 def in_book(encoder, tmp_path_factory):
     """A page with an explorer of four long sentences, as Jupyter Book renders it."""
     out = tmp_path_factory.mktemp("book")
-    examples = [example_from_words(encoder, text.split(), [(0, 2, "det")], note=HOSTILE) for text in LONG]
+    examples = [example(encoder, text.split(), marks=[(0, 2, "det")], note=HOSTILE) for text in LONG]
     cell = nbformat.v4.new_code_cell("HTML(widget(examples))", metadata={"tags": ["hide-input"]})
     cell.outputs = [nbformat.v4.new_output("execute_result", {"text/html": widget(examples)}, execution_count=1)]
     cells = [nbformat.v4.new_markdown_cell("# Explorer\n\n## Four sentences"), cell]

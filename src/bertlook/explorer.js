@@ -1,709 +1,1081 @@
-/* The attention explorer: reads the JSON beside it, draws on canvases, writes text only as text. */
+"use strict";
 (() => {
-  "use strict";
-  const COLOURS = 6; // heads that can be compared
-  const LISTED = 8; // rows of a table
-  const MAX_LINES = 400; // lines of one head drawn while no word is chosen
-  const WEIGHT = Float32Array.from({ length: 256 }, (_, code) => (code / 255) ** 2);
-  let explorers = 0;
-
-  /** An element; functions become listeners, strings become text. */
+  // dom.js
   function make(tag, attributes, ...children) {
     const node = document.createElement(tag);
-    for (const [name, value] of Object.entries(attributes || {})) {
+    for (const [name, value] of Object.entries(attributes ?? {})) {
       if (typeof value === "function") node.addEventListener(name, value);
-      else if (value !== false && value != null) node.setAttribute(name, value === true ? "" : value);
+      else if (value !== false && value != null) node.setAttribute(name, value === true ? "" : `${value}`);
     }
     node.append(...children);
     return node;
   }
+  function choices(legend2, name, options, change) {
+    const inputs = options.map(([value], i) => make("input", { type: "radio", name, value, checked: i === 0, change }));
+    const labels = options.map(([, text], i) => make("label", null, inputs[i], text));
+    return {
+      element: make("fieldset", { class: "choice" }, make("legend", null, legend2), ...labels),
+      get value() {
+        return inputs.find((input) => input.checked)?.value ?? "";
+      },
+      set value(value) {
+        for (const input of inputs) input.checked = input.value === value;
+      }
+    };
+  }
+  function tick(text, checked, change) {
+    const box = make("input", { type: "checkbox", checked, change });
+    return { box, label: make("label", { class: "tick" }, box, text) };
+  }
+  var pointer = ({ over }, focus) => ({
+    pointerenter: (event) => event.pointerType !== "touch" && over(focus()),
+    pointerleave: (event) => event.pointerType !== "touch" && over(null)
+  });
+  function prepare(canvas, width, height) {
+    const ratio = devicePixelRatio || 1;
+    const [w, h] = [Math.round(width * ratio), Math.round(height * ratio)];
+    if (canvas.width !== w || canvas.height !== h) {
+      Object.assign(canvas, { width: w, height: h });
+      Object.assign(canvas.style, { width: `${width}px`, height: `${height}px` });
+    }
+    const pen = penOf(canvas);
+    pen.setTransform(ratio, 0, 0, ratio, 0, 0);
+    pen.clearRect(0, 0, width, height);
+    return pen;
+  }
+  var penOf = (canvas) => (
+    /** @type {CanvasRenderingContext2D} */
+    canvas.getContext("2d")
+  );
 
-  /** Weights of one example, a byte each [layer, head, query, key]. */
+  // heads.js
+  var COLOURS = 6;
+  var nameOf = ([layer, head]) => `${layer}-${head}`;
+  var inWords = ([layer, head]) => `Layer ${layer}, head ${head}`;
+  function picked(heads, head, add) {
+    if (!add) return [head];
+    const rest = heads.filter((each) => nameOf(each) !== nameOf(head));
+    if (rest.length === heads.length) return [...heads, head].slice(-COLOURS);
+    return rest.length ? rest : heads;
+  }
+  var address = (heads, index) => `#${heads.map(nameOf).join("+")}${index == null ? "" : `@${index + 1}`}`;
+  function addressed(hash) {
+    const plain = hash.replaceAll("%2B", "+").replaceAll("%40", "@");
+    const found = /^#(\d+-\d+(?:\+\d+-\d+)*)(?:@(\d+))?$/.exec(plain);
+    if (!found) return null;
+    const heads = found[1].split("+").map((name) => (
+      /** @type {Head} */
+      name.split("-").map(Number)
+    ));
+    return { heads: heads.slice(0, COLOURS), index: found[2] ? Number(found[2]) - 1 : null };
+  }
+
+  // chips.js
+  function chips(heading, remove) {
+    const list = make("ul", { class: "chips", "aria-label": "Heads shown" });
+    const chip = (head, place) => make(
+      "li",
+      null,
+      make("i", { class: `c${place}` }),
+      nameOf(head),
+      make("button", { type: "button", "aria-label": `Remove ${inWords(head).toLowerCase()}`, click: () => remove(head) }, "×")
+    );
+    return {
+      list,
+      /** @param {Head[]} heads */
+      fill(heads) {
+        const several = heads.length > 1;
+        heading.textContent = several ? `${heads.length} heads` : inWords(heads[0]);
+        list.hidden = !several;
+        list.replaceChildren(...heads.map(chip));
+      }
+    };
+  }
+
+  // colours.js
+  var strength = (weight) => weight ** 0.6;
+  var channels = (colour) => (colour.match(/[\d.]+/g) ?? []).slice(0, 3).map(Number);
+  function palette(root) {
+    const probes = Array.from({ length: COLOURS }, (_, i) => root.appendChild(make("span", { class: `c${i}`, hidden: true })));
+    let colours = [];
+    return {
+      read() {
+        colours = probes.map((probe) => channels(getComputedStyle(probe).color));
+      },
+      /** @param {number} place */
+      rgb: (place) => colours[place],
+      /** @param {number} place @param {number} alpha */
+      rgba: (place, alpha) => `rgba(${colours[place].join(", ")}, ${alpha})`
+    };
+  }
+
+  // controls.js
+  var PARTS = [["", "within and between"], ["00", "A to A"], ["01", "A to B"], ["10", "B to A"], ["11", "B to B"]];
+  function controls(data, serial, on) {
+    const sentence = make(
+      "select",
+      { change: () => on.show(sentence.selectedIndex) },
+      ...data.examples.map((example) => make("option", null, example.title))
+    );
+    const grain = choices("Between", `${serial}-grain`, [["words", "words"], ["pieces", "wordpieces"]], on.divide);
+    const hide = tick("Hide special tokens", false, on.divide);
+    const marks = tick("Show marks (dashed)", true, on.redraw);
+    const part = make("select", { change: on.divide }, ...PARTS.map(([value, text]) => make("option", { value }, text)));
+    const partLabel = make("label", null, "Attention ", part);
+    return {
+      element: make(
+        "div",
+        { class: "controls" },
+        data.examples.length > 1 ? make("label", { class: "pick" }, "Sentence ", sentence) : "",
+        grain.element,
+        hide.label,
+        marks.label,
+        partLabel
+      ),
+      /** Offer what this example has. @param {Example} example */
+      fill(example) {
+        sentence.selectedIndex = data.examples.indexOf(example);
+        marks.label.hidden = !example.marks.length;
+        partLabel.hidden = !example.parts.includes(1);
+      },
+      /** @returns {Choice} */
+      choice: () => ({ whole: grain.value === "words", hide: hide.box.checked, within: partLabel.hidden ? "" : part.value }),
+      marks: () => marks.box.checked
+    };
+  }
+
+  // data.js
+  var WEIGHT = Float32Array.from({ length: 256 }, (_, code) => (code / 255) ** 2);
   async function unpack(packed) {
     const bytes = Uint8Array.from(atob(packed), (letter) => letter.charCodeAt(0));
     const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
     return new Uint8Array(await new Response(stream).arrayBuffer());
   }
 
-  const nameOf = ([layer, head]) => `${layer}-${head}`;
-  const inWords = ([layer, head]) => `Layer ${layer}, head ${head}`;
-  const figure = (weight) => weight.toFixed(weight < 0.0995 ? 3 : 2); // no more digits than the rounding leaves
-  const strength = (weight) => weight ** 0.6; // how dark a weight is drawn: small ones stay visible
-  const clamp = (value, low, high) => Math.max(low, Math.min(high, value));
-
-  function explore(root) {
-    if (!("DecompressionStream" in window)) {
-      root.append("The attention explorer needs a browser of 2023 or later.");
-      return;
-    }
-    const data = JSON.parse(root.querySelector('script[type="application/json"]').textContent);
-    const serial = `bertlook-${++explorers}`;
-    const title = `h${data.heading}`;
-    const still = matchMedia("(prefers-reduced-motion: reduce)");
-    const state = { index: 0, heads: [], side: "from", word: null, picked: false };
-    let hover = null; // {side, word, other}: what the pointer or the keyboard is on
-    let asked = 0; // how often a sentence was asked for
-    let bytes = new Uint8Array(); // of the example shown
-    let units = []; // words or wordpieces: {label, tokens, special, part, word}
-    let rows = []; // indices into units: what looks …
-    let cols = []; // … and what is looked at
-    let maps = new Map(); // of heads, by name
-    let palette = []; // colours of the theme, as "r, g, b"
-
-    // ---- controls -------------------------------------------------------------------------------------------
-    const choices = (legend, name, options, chosen, change) =>
-      make("fieldset", { class: "choice" }, make("legend", null, legend),
-        ...options.map(([value, text]) => make("label", null,
-          make("input", { type: "radio", name: `${serial}-${name}`, value, checked: value === chosen, change }), text)));
-    const tick = (text, checked, change) => {
-      const box = make("input", { type: "checkbox", checked, change });
-      return [box, make("label", { class: "tick" }, box, text)];
+  // keyboard.js
+  var clamp = (value, low, high) => Math.max(low, Math.min(high, value));
+  function inGrid(key, [layer, head], layers, heads) {
+    const moves = {
+      ArrowUp: [layer - 1, head],
+      ArrowDown: [layer + 1, head],
+      ArrowLeft: [layer, head - 1],
+      ArrowRight: [layer, head + 1],
+      Home: [layer, 1],
+      End: [layer, heads],
+      PageUp: [1, head],
+      PageDown: [layers, head]
     };
-    const value = (name) => root.querySelector(`input[name="${serial}-${name}"]:checked`).value;
+    const to = moves[key];
+    return to ? [clamp(to[0], 1, layers), clamp(to[1], 1, heads)] : null;
+  }
+  function inText(key, place, count2) {
+    const steps = { ArrowLeft: -1, ArrowUp: -1, ArrowRight: 1, ArrowDown: 1, Home: -count2, End: count2 };
+    return key in steps ? clamp(place + steps[key], 0, count2 - 1) : null;
+  }
+  var ARROWS = { ArrowUp: ["from", -1], ArrowDown: ["from", 1], ArrowLeft: ["to", -1], ArrowRight: ["to", 1] };
+  function inLines(key, state, reading) {
+    if (!(key in ARROWS)) return null;
+    const [axis, by] = ARROWS[key];
+    if (axis === "from") return step(state.side, by, state.word, reading);
+    return { side: by > 0 ? "to" : "from", word: state.word ?? reading.rows[0], follow: false };
+  }
+  function inMatrix(key, state, reading) {
+    return key in ARROWS ? step(...ARROWS[key], state.word, reading) : null;
+  }
+  function step(side, by, word, reading) {
+    const list = reading.on(side);
+    const place = word == null ? 0 : clamp(list.indexOf(word) + by, 0, list.length - 1);
+    return { side, word: list[place], follow: true };
+  }
 
-    const sentence = make("select", { change: () => show(sentence.selectedIndex) },
-      ...data.examples.map((example) => make("option", null, example.title)));
-    const grain = choices("Between", "grain", [["words", "words"], ["pieces", "wordpieces"]], "words", () => divide());
-    const [hide, hideLabel] = tick("Hide special tokens", false, () => divide());
-    const [marked, markedLabel] = tick("Show marks (dashed)", true, () => redraw());
-    const part = make("select", { change: () => divide() },
-      ...[["", "within and between"], ["00", "A to A"], ["01", "A to B"], ["10", "B to A"], ["11", "B to B"]]
-        .map(([value, text]) => make("option", { value }, text)));
-    const partLabel = make("label", null, "Attention ", part);
-    const note = make("p", { class: "note" });
-
-    // ---- the grid of heads ----------------------------------------------------------------------------------
-    const thumbs = new Map();
-    let cursor = "1-1"; // the head that Tab comes to
+  // grid.js
+  var MOST = 56;
+  var PATIENCE = 25;
+  function smallMap(reading, head, rgb) {
+    const { rows, cols } = reading;
+    const size = clamp(Math.max(rows.length, cols.length), 1, MOST);
+    const [height, width] = [Math.min(size, rows.length), Math.min(size, cols.length)];
+    const pixels = new Uint8ClampedArray(4 * width * height);
+    rows.forEach((from, i) => cols.forEach((to, j) => {
+      const at = 4 * (Math.floor(i * height / rows.length) * width + Math.floor(j * width / cols.length));
+      const alpha = 255 * strength(reading.weight(head, from, to));
+      if (alpha > pixels[at + 3]) pixels.set([...rgb, alpha], at);
+    }));
+    return { width, height, pixels };
+  }
+  var count = (number) => Array.from({ length: number }, (_, i) => i + 1);
+  function grid(data, title, pick) {
+    const thumbs = /* @__PURE__ */ new Map();
+    let source = null;
+    let cursor = thumbOf([1, 1]);
+    let drawing = false;
+    const compare = tick("Compare: choosing adds a head", false);
     const visible = new IntersectionObserver((entries) => {
-      for (const entry of entries) {
-        const thumb = thumbs.get(entry.target.dataset.head);
-        thumb.visible = entry.isIntersecting;
+      for (const { target, isIntersecting } of entries) {
+        const thumb = thumbs.get(
+          /** @type {HTMLElement} */
+          target.dataset.head ?? ""
+        );
+        if (thumb) thumb.visible = isIntersecting;
       }
-      drawThumbs();
+      drawVisible();
     }, { rootMargin: "100px" });
-    const count = (number) => Array.from({ length: number }, (_, i) => i + 1);
-    const grid = make("table", { role: "grid", "aria-label": "All heads", "aria-multiselectable": "true", keydown: walkGrid, class: "grid" },
-      make("thead", null, make("tr", null,
-        make("td", null), ...count(data.heads).map((head) => make("th", { scope: "col" }, `${head}`)))),
-      make("tbody", null, ...count(data.layers).map((layer) => make("tr", null,
-        make("th", { scope: "row" }, `${layer}`), ...count(data.heads).map((head) => thumbnail([layer, head]))))));
-
-    function thumbnail(head) {
+    const table = make(
+      "table",
+      { role: "grid", "aria-label": "All heads", "aria-multiselectable": "true", class: "grid", keydown: walk },
+      make("thead", null, make("tr", null, make("td"), ...count(data.heads).map((head) => make("th", { scope: "col" }, `${head}`)))),
+      make("tbody", null, ...count(data.layers).map((layer) => make(
+        "tr",
+        null,
+        make("th", { scope: "row" }, `${layer}`),
+        ...count(data.heads).map((head) => make("td", { "aria-selected": "false" }, thumbOf([layer, head]).button))
+      )))
+    );
+    for (const { button } of thumbs.values()) visible.observe(button);
+    function thumbOf(head) {
+      const name = nameOf(head);
+      const known = thumbs.get(name);
+      if (known) return known;
       const canvas = make("canvas", { "aria-hidden": "true" });
       const button = make("button", {
-        type: "button", tabindex: "-1", "data-head": nameOf(head), "aria-label": inWords(head), title: inWords(head),
-        click: (event) => pick(head, event.shiftKey || event.ctrlKey || event.metaKey, true),
+        type: "button",
+        tabindex: "-1",
+        "data-head": name,
+        "aria-label": inWords(head),
+        title: inWords(head),
+        click: (event) => pick(head, compare.box.checked || event.shiftKey || event.ctrlKey || event.metaKey, true)
       }, canvas);
-      thumbs.set(nameOf(head), { head, canvas, button, stale: true, visible: false });
-      visible.observe(button);
-      return make("td", { "aria-selected": "false" }, button);
+      const thumb = { head, canvas, button, stale: true, visible: false };
+      thumbs.set(name, thumb);
+      return thumb;
     }
-
-    function walkGrid(event) {
-      const [layer, head] = thumbs.get(cursor).head;
-      const to = {
-        ArrowUp: [layer - 1, head], ArrowDown: [layer + 1, head], ArrowLeft: [layer, head - 1],
-        ArrowRight: [layer, head + 1], Home: [layer, 1], End: [layer, data.heads],
-        PageUp: [1, head], PageDown: [data.layers, head],
-      }[event.key];
-      if (!to) return;
+    function walk(event) {
+      const next = inGrid(event.key, cursor.head, data.layers, data.heads);
+      if (!next) return;
       event.preventDefault();
-      const next = [clamp(to[0], 1, data.layers), clamp(to[1], 1, data.heads)];
-      stand(nameOf(next));
-      thumbs.get(cursor).button.focus();
-      if (!compare.checked && !event.shiftKey) pick(next, false, false);
+      stand(next);
+      cursor.button.focus();
+      if (!compare.box.checked && !event.shiftKey) pick(next, false, false);
     }
-
-    function stand(name) {
-      thumbs.get(cursor).button.tabIndex = -1;
-      cursor = name;
-      thumbs.get(cursor).button.tabIndex = 0;
+    function stand(head) {
+      cursor.button.tabIndex = -1;
+      cursor = thumbOf(head);
+      cursor.button.tabIndex = 0;
     }
-
-    const [compare, compareLabel] = tick("Compare: choosing adds a head", false, () => {});
-    const legend = make("p", { class: "legend" }, "Weight");
-    for (const weight of [0, 0.01, 0.1, 0.3, 0.6, 1]) {
-      const swatch = make("i", { class: "c0" });
-      swatch.style.opacity = strength(weight);
-      legend.append(make("span", null, make("u", null, swatch), `${weight}`));
+    function draw(thumb) {
+      if (!source) return;
+      thumb.stale = false;
+      const { width, height, pixels } = smallMap(source.reading, thumb.head, source.rgb);
+      Object.assign(thumb.canvas, { width, height });
+      penOf(thumb.canvas).putImageData(new ImageData(pixels, width, height), 0, 0);
     }
-
-    // ---- the head in question -------------------------------------------------------------------------------
-    const heading = make(title, { class: "name", tabindex: "-1" });
-    const chips = make("ul", { class: "chips", "aria-label": "Heads shown" });
-    const side = choices("A word", "side", [["from", "looks at"], ["to", "is looked at by"]], "from", () => {
-      state.side = value("side");
-      if (state.word != null) turn();
-      redraw();
-    });
-    const text = make("div", { class: "text", role: "toolbar", "aria-label": "Words: choose one", keydown: walkText });
-    const status = make("div", { class: "status", "aria-live": "polite" });
-    const view = choices("As", "view", [["lines", "lines"], ["matrix", "matrix"]], "lines", () => redraw());
-    const zoom = make("input", { type: "range", min: 3, max: 30, value: 0, input: () => { zoom.dataset.set = ""; redraw(); } });
-    const zoomLabel = make("label", { class: "zoom" }, "Cell size ", zoom);
-    const lines = make("canvas", { "aria-hidden": "true" });
-    const lists = { from: make("ol"), to: make("ol") };
-    const linesPanel = make("div", { class: "lines", tabindex: "0", role: "group", scroll: () => redraw(), keydown: walkPanel,
-      "aria-label": "Lines from the words that look, left, to those they look at, right. Arrow keys choose a word." },
-      make("div", { "aria-hidden": "true", class: "sides" }, lists.from, lines, lists.to));
-    const matrix = make("canvas", { "aria-hidden": "true", pointermove: overMatrix, pointerleave: () => over(null), click: clickMatrix });
-    const spacer = make("div", { class: "spacer" }, matrix);
-    const matrixPanel = make("div", { class: "matrix", tabindex: "0", role: "group", scroll: () => redraw(), keydown: walkPanel,
-      "aria-label": "Matrix: rows look at columns. Up and down choose a row, left and right a column." }, spacer);
-    const tables = make("div", { class: "tables" });
-
-    root.append(
-      make("div", { class: "controls" },
-        data.examples.length > 1 ? make("label", { class: "pick" }, "Sentence ", sentence) : "",
-        grain, hideLabel, markedLabel, partLabel),
-      note,
-      make("div", { class: "columns" },
-        make("section", { class: "all", "aria-label": "All heads" },
-          make(title, null, "All heads"), make("p", { class: "axes" }, "Layers down, heads across. In each, rows are the words that look, columns what they look at."), grid, legend, compareLabel),
-        make("section", { class: "one", "aria-label": "The heads chosen" },
-          heading, chips, side, text, status, make("div", { class: "views" }, view, zoomLabel), linesPanel, matrixPanel),
-        tables),
-      make("p", { class: "rounding" },
-        `Model ${data.model}, ${data.layers} layers of ${data.heads} heads, counted from 1. ${data.rounding} ` +
-        "Between words: the sum over a word’s pieces to it, the mean over them from it."));
-    const probes = count(COLOURS).map((i) => root.appendChild(make("span", { class: `c${i - 1}`, hidden: true })));
-
-    // ---- from bytes to what is shown ------------------------------------------------------------------------
-    async function show(index, heads) {
-      const example = data.examples[index];
-      const ticket = ++asked;
-      const unpacked = await unpack(example.weights);
-      if (ticket !== asked) return; // another sentence was asked for meanwhile
-      if (index !== state.index) state.word = null;
-      bytes = unpacked;
-      state.index = index;
-      sentence.selectedIndex = index;
-      state.heads = heads || (state.picked ? state.heads : [example.start]);
-      state.picked ||= Boolean(heads);
-      markedLabel.hidden = !example.marks.length;
-      status.classList.toggle("marked", Boolean(example.marks.length));
-      partLabel.hidden = !example.parts.includes(1);
-      note.replaceChildren(example.note ? `${example.note} ` : "", "Suggested head: ",
-        make("a", { href: address([example.start]) }, nameOf(example.start)), ".");
-      divide();
-      chosen();
-    }
-
-    /** Words or wordpieces, with or without special tokens, of one text or both. */
-    function divide() {
-      const example = data.examples[state.index];
-      const whole = value("grain") === "words";
-      const was = state.word == null ? null : units[state.word].tokens[0];
-      units = [];
-      example.tokens.forEach((token, i) => {
-        const word = example.words[i];
-        if (whole && word >= 0 && units.length && units.at(-1).word === word) units.at(-1).tokens.push(i);
-        else units.push({ label: whole && word >= 0 ? example.labels[word] : token, tokens: [i], word, special: word < 0, part: example.parts[i] });
-      });
-      const shown = units.map((_, i) => i).filter((i) => !(hide.checked && units[i].special));
-      const within = partLabel.hidden ? "" : part.value;
-      rows = shown.filter((i) => !within || units[i].part === +within[0]);
-      cols = shown.filter((i) => !within || units[i].part === +within[1]);
-      maps = new Map();
-      hover = null;
-      state.word = was == null ? null : units.findIndex((unit) => unit.tokens.includes(was));
-      turn();
-      restock();
-      text.replaceChildren(...shown.map((i) => make("button", {
-        type: "button", tabindex: "-1", "data-unit": i, class: units[i].special ? "special" : false,
-        click: () => choose(value("side"), i, true),
-        focus: (event) => event.target.matches(":focus-visible") && over({ side: value("side"), word: i }),
-        blur: () => over(null), ...pointer(() => value("side"), i),
-      }, units[i].label)));
-      text.firstChild.tabIndex = 0;
-      for (const [which, list] of [["from", rows], ["to", cols]]) {
-        lists[which].replaceChildren(...list.map((i) => make("li", {
-          class: units[i].special ? "special" : false, title: units[i].label,
-          click: () => choose(which, i, true), ...pointer(() => which, i),
-        }, make("b", null, units[i].label), make("small"))));
-      }
-      linesPanel.classList.toggle("long", shown.length > 48);
-      delete zoom.dataset.set;
-      tabulate();
-      redraw();
-    }
-
-    const pointer = (side, word) => ({
-      pointerenter: (event) => event.pointerType !== "touch" && over({ side: side(), word }),
-      pointerleave: (event) => event.pointerType !== "touch" && over(null),
-    });
-
-    /** Attention of one head between units, [query × key]: as the model has it, and as shown. */
-    function mapOf(head) {
-      const name = nameOf(head);
-      if (maps.has(name)) return maps.get(name);
-      const n = units.length;
-      const tokens = data.examples[state.index].tokens.length;
-      const unitOf = [];
-      units.forEach((unit, u) => unit.tokens.forEach((token) => { unitOf[token] = u; }));
-      const raw = new Float32Array(n * n);
-      let at = ((head[0] - 1) * data.heads + head[1] - 1) * tokens * tokens;
-      for (let query = 0; query < tokens; query++) {
-        const row = unitOf[query] * n;
-        const share = 1 / units[unitOf[query]].tokens.length;
-        for (let key = 0; key < tokens; key++) raw[row + unitOf[key]] += WEIGHT[bytes[at++]] * share;
-      }
-      const map = { raw, shown: raw, special: new Float32Array(n) };
-      for (let i = 0; i < n; i++) units.forEach((unit, j) => { if (unit.special) map.special[i] += raw[i * n + j]; });
-      if (hide.checked) {
-        map.shown = raw.slice();
-        for (let i = 0; i < n; i++) {
-          let sum = 0;
-          for (let j = 0; j < n; j++) if (!units[j].special) sum += raw[i * n + j];
-          for (let j = 0; j < n; j++) map.shown[i * n + j] = units[j].special || !sum ? 0 : raw[i * n + j] / sum;
-        }
-      }
-      maps.set(name, map);
-      return map;
-    }
-
-    const weight = (head, from, to) => mapOf(head).shown[from * units.length + to];
-    const along = (head, focus, other) => focus.side === "from" ? weight(head, focus.word, other) : weight(head, other, focus.word);
-    const others = (focus) => (focus.side === "from" ? cols : rows);
-
-    /** Pairs of one head, strongest first. */
-    function strongest(head) {
-      const map = mapOf(head);
-      if (!map.strongest) {
-        map.strongest = rows.flatMap((i) => cols.map((j) => [i, j, weight(head, i, j)])).filter((pair) => pair[2] > 0.004);
-        map.strongest.sort((a, b) => b[2] - a[2]).splice(MAX_LINES);
-      }
-      return map.strongest;
-    }
-
-    /** What is known of the sentence, between units: [from units, to units, label]. */
-    function known() {
-      if (!marked.checked) return [];
-      const of = (list, word) => list.filter((i) => units[i].word === word);
-      return data.examples[state.index].marks.map(([from, to, label]) => [of(rows, from), of(cols, to), label])
-        .filter(([from, to]) => from.length && to.length);
-    }
-
-    // ---- choosing -------------------------------------------------------------------------------------------
-    function pick(head, add, reveal) {
-      const name = nameOf(head);
-      const has = state.heads.some((each) => nameOf(each) === name);
-      state.picked = true;
-      if (!add && !compare.checked) state.heads = [head];
-      else if (!has) state.heads = [...state.heads, head].slice(-COLOURS);
-      else if (state.heads.length > 1) state.heads = state.heads.filter((each) => nameOf(each) !== name);
-      stand(name);
-      chosen();
-      try { history.replaceState(history.state, "", address(state.heads)); } catch { /* a frame without history */ }
-      if (reveal && heading.getBoundingClientRect().top > innerHeight - 200) reach(heading);
-    }
-
-    const address = (heads) => `#${heads.map(nameOf).join("+")}${data.examples.length > 1 ? `@${state.index + 1}` : ""}`;
-    const reach = (node) => node.scrollIntoView({ block: "start", behavior: still.matches ? "auto" : "smooth" });
-
-    /** Show the heads chosen: in the grid, in the heading, as chips. */
-    function chosen() {
-      const names = state.heads.map(nameOf);
-      stand(names.at(-1));
-      for (const [name, { button }] of thumbs) {
-        const place = names.indexOf(name);
-        button.className = place < 0 ? "" : `chosen c${place}`;
-        button.parentNode.setAttribute("aria-selected", place >= 0);
-      }
-      const several = state.heads.length > 1;
-      heading.textContent = several ? `${state.heads.length} heads` : inWords(state.heads[0]);
-      root.style.setProperty("--heads", state.heads.length);
-      chips.hidden = !several;
-      chips.replaceChildren(...state.heads.map((head, i) => make("li", null, make("i", { class: `c${i}` }), nameOf(head),
-        make("button", { type: "button", "aria-label": `Remove ${inWords(head).toLowerCase()}`, click: () => pick(head, true) }, "×"))));
-      tabulate();
-      redraw();
-    }
-
-    function choose(side, word, toggle) {
-      const same = toggle && state.word === word && state.side === side;
-      Object.assign(state, { side, word: same ? null : word });
-      hover = null;
-      turn();
-      tabulate();
-      redraw();
-    }
-
-    /** A word that cannot look, or be looked at, within the texts chosen, is seen from its other side. */
-    function turn() {
-      if (state.word != null) {
-        const can = { from: rows.includes(state.word), to: cols.includes(state.word) };
-        if (!can.from && !can.to) state.word = null;
-        else if (!can[state.side]) state.side = can.from ? "from" : "to";
-      }
-      root.querySelector(`input[name="${serial}-side"][value=${state.side}]`).checked = true;
-    }
-
-    function over(what) {
-      hover = what;
-      redraw();
-    }
-
-    const step = (list, word, by) => list[clamp(list.indexOf(word) + by, 0, list.length - 1)];
-
-    function walkText(event) {
-      const buttons = [...text.children];
-      const by = { ArrowLeft: -1, ArrowUp: -1, ArrowRight: 1, ArrowDown: 1, Home: -buttons.length, End: buttons.length }[event.key];
-      if (!by) return;
-      event.preventDefault();
-      const at = buttons.indexOf(document.activeElement);
-      const next = buttons[clamp(at + by, 0, buttons.length - 1)];
-      buttons[at].tabIndex = -1;
-      next.tabIndex = 0;
-      choose(value("side"), +next.dataset.unit);
-      next.focus();
-    }
-
-    function walkPanel(event) {
-      const move = { ArrowUp: ["from", -1], ArrowDown: ["from", 1], ArrowLeft: ["to", -1], ArrowRight: ["to", 1] }[event.key];
-      if (!move) return;
-      event.preventDefault();
-      const inLines = event.currentTarget === linesPanel;
-      const side = inLines && move[0] === "from" ? state.side : move[0];
-      if (inLines && move[0] === "to") return choose(move[1] > 0 ? "to" : "from", state.word ?? rows[0]);
-      const list = side === "from" ? rows : cols;
-      choose(side, state.word == null ? list[0] : step(list, state.word, move[1]));
-      follow(side, list.indexOf(state.word));
-    }
-
-    /** Scroll what was chosen with the keyboard into the panel. */
-    function follow(side, place) {
-      const item = lists[side].children[place];
-      if (value("view") === "lines") linesPanel.scrollTop = clamp(linesPanel.scrollTop, item.offsetTop - linesPanel.clientHeight + 60, item.offsetTop - 40);
-      else {
-        const { cell, left, top } = layout();
-        const [axis, room] = side === "from" ? ["scrollTop", matrixPanel.clientHeight - top] : ["scrollLeft", matrixPanel.clientWidth - left];
-        matrixPanel[axis] = clamp(matrixPanel[axis], (place + 1) * cell - room, place * cell);
-      }
-    }
-
-    root.addEventListener("keydown", (event) => { if (event.key === "Escape") choose(state.side, null); });
-
-    // ---- drawing --------------------------------------------------------------------------------------------
-    let waiting = false;
-    function redraw() {
-      if (waiting) return;
-      waiting = true;
-      requestAnimationFrame(() => { waiting = false; if (units.length) paint(); });
-    }
-
-    const colour = (place, strength) => `rgba(${palette[place]}, ${strength})`;
-
-    function paint() {
-      const focus = hover || (state.word == null ? null : { side: state.side, word: state.word });
-      const inLines = value("view") === "lines";
-      linesPanel.hidden = !inLines;
-      matrixPanel.hidden = zoomLabel.hidden = inLines;
-      drawText(focus);
-      describe(focus);
-      if (inLines) drawLines(focus);
-      else drawMatrix(focus);
-    }
-
-    /** A canvas of this size in the page's pixels, cleared. */
-    function prepare(canvas, width, height) {
-      const ratio = devicePixelRatio || 1;
-      const [w, h] = [Math.round(width * ratio), Math.round(height * ratio)];
-      if (canvas.width !== w || canvas.height !== h) {
-        Object.assign(canvas, { width: w, height: h });
-        Object.assign(canvas.style, { width: `${width}px`, height: `${height}px` });
-      }
-      const pen = canvas.getContext("2d");
-      pen.setTransform(ratio, 0, 0, ratio, 0, 0);
-      pen.clearRect(0, 0, width, height);
-      return pen;
-    }
-
-    function restock() {
-      for (const thumb of thumbs.values()) thumb.stale = true;
-      drawThumbs();
-    }
-
-    /** Draw the small multiples that are in sight, a few in each frame, so that the page stays responsive. */
-    let drawing = false;
-    function drawThumbs() {
+    function drawVisible() {
       if (drawing) return;
       drawing = true;
       requestAnimationFrame((start) => {
         drawing = false;
-        if (!units.length) return;
         for (const thumb of thumbs.values()) {
           if (!thumb.stale || !thumb.visible) continue;
-          if (performance.now() - start > 25) return drawThumbs();
-          drawThumb(thumb);
+          if (performance.now() - start > PATIENCE) return drawVisible();
+          draw(thumb);
         }
       });
     }
-
-    /** A small multiple keeps the strongest weight of what falls on a pixel, so that thin patterns stay. */
-    function drawThumb(thumb) {
-      thumb.stale = false;
-      const size = clamp(Math.max(rows.length, cols.length), 1, 56);
-      const [high, wide] = [Math.min(size, rows.length), Math.min(size, cols.length)];
-      Object.assign(thumb.canvas, { width: wide, height: high });
-      const pen = thumb.canvas.getContext("2d");
-      const image = pen.createImageData(wide, high);
-      const rgb = palette[0].split(",").map(Number);
-      rows.forEach((from, i) => cols.forEach((to, j) => {
-        const at = 4 * (Math.floor(i * high / rows.length) * wide + Math.floor(j * wide / cols.length));
-        const alpha = 255 * strength(weight(thumb.head, from, to));
-        if (alpha > image.data[at + 3]) image.data.set([...rgb, alpha], at);
-      }));
-      pen.putImageData(image, 0, 0);
-    }
-
-    /** Under each word of the text a bar for each head: how much the word in question looks at it, or it at that. */
-    function drawText(focus) {
-      const reached = focus && new Set(others(focus));
-      for (const button of text.children) {
-        const unit = +button.dataset.unit;
-        const heights = state.heads.map((head) => (reached && reached.has(unit) ? Math.round(Math.sqrt(along(head, focus, unit)) * 10) : 0));
-        const style = button.style;
-        style.backgroundImage = heights.map((_, i) => `linear-gradient(${colour(i, 1)}, ${colour(i, 1)})`).join();
-        style.backgroundSize = heights.map((height) => `${100 / heights.length}% ${height}px`).join();
-        style.backgroundPosition = heights.map((_, i) => `${heights.length > 1 ? (100 * i) / (heights.length - 1) : 0}% 100%`).join();
-        button.classList.toggle("focus", Boolean(focus) && focus.word === unit);
-        button.setAttribute("aria-pressed", state.word === unit);
+    addEventListener("beforeprint", () => {
+      for (const thumb of thumbs.values()) if (thumb.stale) draw(thumb);
+    });
+    return {
+      element: make(
+        "section",
+        { class: "all", "aria-label": "All heads" },
+        title,
+        make("p", { class: "axes" }, "Layers down, heads across. In each, rows are the words that look, columns what they look at."),
+        table,
+        legend(),
+        compare.label
+      ),
+      /** @param {Head} head */
+      has: (head) => thumbs.has(nameOf(head)),
+      /** Mark the heads chosen; the keyboard stands on the last. @param {Head[]} heads */
+      choose(heads) {
+        const names = heads.map(nameOf);
+        for (const [name, { button }] of thumbs) {
+          const place = names.indexOf(name);
+          button.className = place < 0 ? "" : `chosen c${place}`;
+          button.parentElement?.setAttribute("aria-selected", `${place >= 0}`);
+        }
+        stand(heads[heads.length - 1]);
+      },
+      /** Draw all anew. @param {Reading} reading @param {number[]} rgb */
+      draw(reading, rgb) {
+        source = { reading, rgb };
+        for (const thumb of thumbs.values()) thumb.stale = true;
+        drawVisible();
       }
-    }
+    };
+  }
+  function legend() {
+    const swatches = [0, 0.01, 0.1, 0.3, 0.6, 1].map((weight) => {
+      const swatch = make("i", { class: "c0" });
+      swatch.style.opacity = `${strength(weight)}`;
+      return make("span", null, make("u", null, swatch), `${weight}`);
+    });
+    return make("p", { class: "legend" }, "Weight", ...swatches);
+  }
 
-    function describe(focus) {
-      const say = state.heads.map((head) => {
-        const prefix = `${inWords(head)}: `;
-        if (!focus) {
-          const [pair] = strongest(head);
-          return prefix + (pair ? `strongest, “${units[pair[0]].label}” attends ${figure(pair[2])} to “${units[pair[1]].label}”.` : "no attention here.");
-        }
-        const word = `“${units[focus.word].label}”`;
-        if (focus.other != null) return `${prefix}${word} attends ${figure(along(head, focus, focus.other))} to “${units[focus.other].label}”.`;
-        const best = ranked(head, focus).slice(0, 3).map((other) => [units[other].label, figure(along(head, focus, other))]);
-        const left = hide.checked && focus.side === "from" ? ` (Special tokens, left out, had ${figure(mapOf(head).special[focus.word])}.)` : "";
-        return prefix + (focus.side === "from"
-          ? `${word} attends ${best.map(([label, share]) => `${share} to “${label}”`).join(", ")}.${left}`
-          : `${word} receives ${best.map(([label, share]) => `${share} from “${label}”`).join(", ")}.`);
+  // units.js
+  function unitsOf(example, whole) {
+    const units = [];
+    example.tokens.forEach((token, i) => {
+      const word = example.words[i];
+      const special = word < 0;
+      const last = units.at(-1);
+      if (whole && !special && last?.word === word) last.tokens.push(i);
+      else units.push({ label: whole && !special ? example.labels[word] : token, tokens: [i], word, part: example.parts[i], special });
+    });
+    return units;
+  }
+  function inSight(units, { hide, within }) {
+    const all = [...units.keys()].filter((i) => !(hide && units[i].special));
+    const [rows, cols] = [within[0], within[1]].map((part) => all.filter((i) => !within || units[i].part === Number(part)));
+    return { all, rows, cols };
+  }
+
+  // reading.js
+  var MAX_PAIRS = 400;
+  var concerning = (marks, focus) => focus ? marks.filter((mark) => mark[focus.side].includes(focus.word)) : marks;
+  var Reading = class {
+    /** @type {Map<string, HeadMap>} */
+    #maps = /* @__PURE__ */ new Map();
+    /**
+     * @param {Example} example
+     * @param {Uint8Array} codes [layer, head, query, key]
+     * @param {number} heads A layer.
+     * @param {Choice} choice
+     */
+    constructor(example, codes, heads, choice) {
+      this.example = example;
+      this.codes = codes;
+      this.heads = heads;
+      this.hide = choice.hide;
+      this.units = unitsOf(example, choice.whole);
+      const { all, rows, cols } = inSight(this.units, choice);
+      this.all = all;
+      this.rows = rows;
+      this.cols = cols;
+    }
+    /** The unit that has this wordpiece. @param {number} token */
+    unitAt(token) {
+      return this.units.findIndex((unit) => unit.tokens.includes(token));
+    }
+    /** @param {number} unit */
+    label(unit) {
+      return this.units[unit].label;
+    }
+    /** The units on one side. @param {Side} side */
+    on(side) {
+      return side === "from" ? this.rows : this.cols;
+    }
+    /** The units that this one is seen with. @param {Focus} focus */
+    others(focus) {
+      return this.on(focus.side === "from" ? "to" : "from");
+    }
+    /**
+     * @param {Head} head
+     * @param {number} from
+     * @param {number} to
+     */
+    weight(head, from, to) {
+      return this.#map(head).shown[from * this.units.length + to];
+    }
+    /**
+     * The weight between a word in question and another.
+     * @param {Head} head
+     * @param {Focus} focus
+     * @param {number} other
+     */
+    along(head, focus, other) {
+      return focus.side === "from" ? this.weight(head, focus.word, other) : this.weight(head, other, focus.word);
+    }
+    /**
+     * What a word gives to special tokens, hidden or not.
+     * @param {Head} head
+     * @param {number} from
+     */
+    toSpecial(head, from) {
+      return this.#map(head).special[from];
+    }
+    /**
+     * The other words, those with most weight in any of the heads first.
+     * @param {Head[]} heads
+     * @param {Focus} focus
+     */
+    ranked(heads, focus) {
+      const most = new Map(this.others(focus).map((other) => [other, Math.max(...heads.map((head) => this.along(head, focus, other)))]));
+      return [...most].sort((a, b) => b[1] - a[1]).map(([other]) => other);
+    }
+    /** Pairs of one head, strongest first. @param {Head} head */
+    strongest(head) {
+      const map = this.#map(head);
+      map.strongest ??= this.rows.flatMap((i) => this.cols.map((j) => (
+        /** @type {Pair} */
+        [i, j, this.weight(head, i, j)]
+      ))).filter((pair) => pair[2] > 4e-3).sort((a, b) => b[2] - a[2]).slice(0, MAX_PAIRS);
+      return map.strongest;
+    }
+    /** What is known of the sentence, between units in sight. @returns {Known[]} */
+    known() {
+      const of = (list, word) => list.filter((i) => this.units[i].word === word);
+      return this.example.marks.map(([from, to, label]) => ({ from: of(this.rows, from), to: of(this.cols, to), label })).filter(({ from, to }) => from.length && to.length);
+    }
+    /** @param {Head} head */
+    #map(head) {
+      const name = nameOf(head);
+      let map = this.#maps.get(name);
+      if (!map) this.#maps.set(name, map = this.#between(head));
+      return map;
+    }
+    /**
+     * From wordpieces to units: the sum over a word's pieces to it, the mean over them from it. Where special tokens
+     * are hidden, what is left of each row is scaled up to sum to 1.
+     * @param {Head} head
+     * @returns {HeadMap}
+     */
+    #between([layer, head]) {
+      const { units, codes } = this;
+      const n = units.length;
+      const unitOf = units.flatMap((unit, i) => unit.tokens.map(() => i));
+      const tokens = unitOf.length;
+      const shown = new Float32Array(n * n);
+      let at = ((layer - 1) * this.heads + head - 1) * tokens * tokens;
+      for (let query = 0; query < tokens; query++) {
+        const row = unitOf[query] * n;
+        const share = 1 / units[unitOf[query]].tokens.length;
+        for (let key = 0; key < tokens; key++) shown[row + unitOf[key]] += WEIGHT[codes[at++]] * share;
+      }
+      const special = new Float32Array(n);
+      for (let i = 0; i < n; i++) units.forEach((unit, j) => {
+        if (unit.special) special[i] += shown[i * n + j];
       });
-      const marks = focus ? known().filter(([from, to]) => (focus.side === "from" ? from : to).includes(focus.word)) : [];
-      if (marks.length) say.push(`Marked: ${marks.map(([from, to, label]) => `“${units[from[0]].label}” → “${units[to[0]].label}” (${label})`).join(", ")}.`);
-      if (status.textContent !== say.join("")) status.replaceChildren(...say.map((line) => make("div", null, line)));
+      if (this.hide) {
+        for (let i = 0; i < n; i++) {
+          let sum = 0;
+          units.forEach((unit, j) => {
+            if (!unit.special) sum += shown[i * n + j];
+          });
+          units.forEach((unit, j) => {
+            shown[i * n + j] = unit.special || !sum ? 0 : shown[i * n + j] / sum;
+          });
+        }
+      }
+      return { shown, special };
     }
+  };
 
-    const ranked = (head, focus) => [...others(focus)].sort((a, b) => along(head, focus, b) - along(head, focus, a));
+  // text.js
+  var figure = (weight) => weight.toFixed(weight < 0.0995 ? 3 : 2);
+  var quoted = (label) => `“${label}”`;
+  function description({ reading, heads, focus, marks }) {
+    const say = heads.map((head) => `${inWords(head)}: ${focus ? ofWord(reading, head, focus) : ofHead(reading, head)}`);
+    const about = concerning(marks, focus);
+    if (focus && about.length) {
+      const each = about.map(({ from, to, label }) => `${quoted(reading.label(from[0]))} → ${quoted(reading.label(to[0]))} (${label})`);
+      say.push(`Marked: ${each.join(", ")}.`);
+    }
+    return say;
+  }
+  function ofHead(reading, head) {
+    const [pair] = reading.strongest(head);
+    if (!pair) return "no attention here.";
+    const [from, to, weight] = pair;
+    return `strongest, ${quoted(reading.label(from))} attends ${figure(weight)} to ${quoted(reading.label(to))}.`;
+  }
+  function ofWord(reading, head, focus) {
+    const word = quoted(reading.label(focus.word));
+    const share = (other) => figure(reading.along(head, focus, other));
+    if (focus.other != null) return `${word} attends ${share(focus.other)} to ${quoted(reading.label(focus.other))}.`;
+    const [verb, towards] = focus.side === "from" ? ["attends", "to"] : ["receives", "from"];
+    const best = reading.ranked([head], focus).slice(0, 3).map((other) => `${share(other)} ${towards} ${quoted(reading.label(other))}`);
+    const left = reading.hide && focus.side === "from" ? ` (Special tokens, left out, had ${figure(reading.toSpecial(head, focus.word))}.)` : "";
+    return `${word} ${verb} ${best.join(", ")}.${left}`;
+  }
 
-    function drawLines(focus) {
-      const rowHeight = lists.from.firstChild.getBoundingClientRect().height;
-      const width = lines.parentNode.clientWidth - lists.from.offsetWidth - lists.to.offsetWidth;
-      const height = Math.min(linesPanel.clientHeight, rowHeight * Math.max(rows.length, cols.length));
-      const top = linesPanel.scrollTop;
-      const pen = prepare(lines, width, height);
-      const place = { from: new Map(rows.map((u, i) => [u, i])), to: new Map(cols.map((u, i) => [u, i])) };
-      const y = (side, unit) => (place[side].get(unit) + 0.5) * rowHeight - top;
-      const edge = 5 * state.heads.length;
-      const stroke = (a, b, c = (state.heads.length - 1) / 2) => {
-        const aside = 3 * (c - (state.heads.length - 1) / 2); // heads side by side
-        [a, b] = [a + aside, b + aside];
-        if (Math.max(a, b) < 0 || Math.min(a, b) > height) return; // out of sight
+  // lines.js
+  var LEAST = 4e-3;
+  var BLOCK = 5;
+  var LONG = 48;
+  var SIDES = ["from", "to"];
+  function linesOf(reading, head, focus) {
+    if (!focus) return reading.strongest(head);
+    return reading.others(focus).map((other) => {
+      const weight = reading.along(head, focus, other);
+      return (
+        /** @type {Pair} */
+        focus.side === "from" ? [focus.word, other, weight] : [other, focus.word, weight]
+      );
+    }).filter((pair) => pair[2] >= LEAST);
+  }
+  function lines(actions, walk) {
+    const lists = { from: make("ol"), to: make("ol") };
+    const canvas = make("canvas", { "aria-hidden": "true" });
+    const sides = make("div", { "aria-hidden": "true", class: "sides" }, lists.from, canvas, lists.to);
+    const element2 = make("div", {
+      class: "lines",
+      tabindex: "0",
+      role: "group",
+      scroll: actions.redraw,
+      keydown: walk,
+      "aria-label": "Lines from the words that look, left, to those they look at, right. Arrow keys choose a word."
+    }, sides);
+    function drawLines({ reading, heads, focus, marks, colour, ink }) {
+      const rowHeight = lists.from.children[0].getBoundingClientRect().height;
+      const width = sides.clientWidth - lists.from.offsetWidth - lists.to.offsetWidth;
+      const height = Math.min(element2.clientHeight, rowHeight * Math.max(reading.rows.length, reading.cols.length));
+      const pen = prepare(canvas, width, height);
+      const middle = (heads.length - 1) / 2;
+      const y = (side, unit) => (reading.on(side).indexOf(unit) + 0.5) * rowHeight - element2.scrollTop;
+      const stroke = (from, to, place = middle) => {
+        const aside = 3 * (place - middle);
+        const [a, b] = [y("from", from) + aside, y("to", to) + aside];
+        if (Math.max(a, b) < 0 || Math.min(a, b) > height) return;
         pen.beginPath();
         pen.moveTo(2, a);
         pen.bezierCurveTo(width / 2, a, width / 2, b, width - 2, b);
         pen.stroke();
       };
-      state.heads.forEach((head, c) => {
-        if (!focus) {
-          for (const [i, j, w] of strongest(head)) {
-            pen.strokeStyle = colour(c, Math.max(0.05, strength(w)));
-            pen.lineWidth = 1 + 2 * w;
-            stroke(y("from", i), y("to", j), c);
-          }
-          return;
-        }
-        for (const other of others(focus)) {
-          const w = along(head, focus, other);
-          if (w < 0.004) continue;
-          const [i, j] = focus.side === "from" ? [focus.word, other] : [other, focus.word];
-          pen.strokeStyle = colour(c, Math.max(0.1, strength(w)));
-          pen.lineWidth = 1 + 3 * w;
-          stroke(y("from", i), y("to", j), c);
-          pen.fillStyle = colour(c, strength(w)); // a block beside each word, as dark as the line
-          const at = y(focus.side === "from" ? "to" : "from", other);
-          pen.fillRect(focus.side === "from" ? width - edge + 5 * c : 5 * c, at - rowHeight / 2 + 1, 5, rowHeight - 2);
+      heads.forEach((head, place) => {
+        for (const [from, to, weight] of linesOf(reading, head, focus)) {
+          pen.strokeStyle = colour(place, Math.max(focus ? 0.1 : 0.05, strength(weight)));
+          pen.lineWidth = 1 + (focus ? 3 : 2) * weight;
+          stroke(from, to, place);
+          if (!focus) continue;
+          pen.fillStyle = colour(place, strength(weight));
+          const [x, at] = focus.side === "from" ? [width - BLOCK * heads.length, y("to", to)] : [0, y("from", from)];
+          pen.fillRect(x + BLOCK * place, at - rowHeight / 2 + 1, BLOCK, rowHeight - 2);
         }
       });
       pen.setLineDash([3, 3]);
       pen.lineWidth = 1.5;
-      pen.strokeStyle = getComputedStyle(root).color;
-      for (const [from, to] of known()) {
-        if (focus && !(focus.side === "from" ? from : to).includes(focus.word)) continue;
-        stroke(y("from", from[0]), y("to", to[0]));
-      }
+      pen.strokeStyle = ink;
+      for (const { from, to } of concerning(marks, focus)) stroke(from[0], to[0]);
       pen.setLineDash([]);
-      for (const side of ["from", "to"]) {
-        const list = side === "from" ? rows : cols;
+    }
+    function drawLists({ reading, heads, focus }) {
+      for (const side of SIDES) {
+        const units = reading.on(side);
         [...lists[side].children].forEach((item, i) => {
-          const w = focus && focus.side !== side && state.heads.length === 1 ? along(state.heads[0], focus, list[i]) : 0;
-          item.classList.toggle("focus", Boolean(focus) && (focus.side === side ? focus.word : focus.other) === list[i]);
-          item.classList.toggle("dim", Boolean(focus) && focus.side === side && focus.word !== list[i]);
-          item.lastChild.textContent = w >= 0.05 ? figure(w) : "";
+          const own = focus?.side === side;
+          const weight = focus && !own && heads.length === 1 ? reading.along(heads[0], focus, units[i]) : 0;
+          item.classList.toggle("focus", focus != null && (own ? focus.word : focus.other) === units[i]);
+          item.classList.toggle("dim", own && focus?.word !== units[i]);
+          item.children[1].textContent = weight >= 0.05 ? figure(weight) : "";
         });
       }
     }
+    return {
+      element: element2,
+      /** @param {Reading} reading */
+      fill(reading) {
+        for (const side of SIDES) {
+          lists[side].replaceChildren(...reading.on(side).map((word) => make("li", {
+            class: reading.units[word].special ? "special" : false,
+            title: reading.label(word),
+            click: () => actions.choose(side, word),
+            ...pointer(actions, () => ({ side, word }))
+          }, make("b", null, reading.label(word)), make("small"))));
+        }
+        element2.classList.toggle("long", reading.all.length > LONG);
+      },
+      /** @param {Scene} scene */
+      draw(scene) {
+        drawLines(scene);
+        drawLists(scene);
+      },
+      /** Scroll a word into the panel. @param {Reading} reading @param {Side} side @param {number} word */
+      follow(reading, side, word) {
+        const item = (
+          /** @type {HTMLElement} */
+          lists[side].children[reading.on(side).indexOf(word)]
+        );
+        element2.scrollTop = clamp(element2.scrollTop, item.offsetTop - element2.clientHeight + 60, item.offsetTop - 40);
+      }
+    };
+  }
 
-    /** Where things are in the matrix. */
+  // matrix.js
+  var LEAST2 = 5e-4;
+  function cellAt({ x, y }, { left, top, cell }, { scrollLeft, scrollTop }) {
+    return {
+      row: y < top ? -1 : Math.floor((y - top + scrollTop) / cell),
+      col: x < left ? -1 : Math.floor((x - left + scrollLeft) / cell)
+    };
+  }
+  function focusAt({ rows, cols }, { row, col }) {
+    if (row in rows) return { side: "from", word: rows[row], other: cols[col] };
+    return col in cols ? { side: "to", word: cols[col] } : null;
+  }
+  function cut(label, room, widthOf) {
+    while (label.length > 1 && widthOf(label) > room) label = `${label.slice(0, -2)}…`;
+    return label;
+  }
+  var fitting = (room, columns) => clamp(Math.floor(room / columns), 11, 26);
+  function matrix(actions, reading, walk) {
+    const canvas = make("canvas", { "aria-hidden": "true", pointermove: hover, pointerleave: () => actions.over(null), click });
+    const spacer = make("div", { class: "spacer" }, canvas);
+    const element2 = make("div", {
+      class: "matrix",
+      tabindex: "0",
+      role: "group",
+      scroll: actions.redraw,
+      keydown: walk,
+      "aria-label": "Matrix: rows look at columns. Up and down choose a row, left and right a column."
+    }, spacer);
+    const zoom = make("input", { type: "range", min: 3, max: 30, value: 0, input: () => {
+      zoomed = true;
+      actions.redraw();
+    } });
+    let zoomed = false;
     function layout() {
-      const wide = matrixPanel.clientWidth;
-      const pen = matrix.getContext("2d");
-      pen.font = `13px ${getComputedStyle(root).fontFamily}`;
+      const { rows, cols, units } = reading();
+      const wide = element2.clientWidth;
+      const pen = penOf(canvas);
+      pen.font = `13px ${getComputedStyle(element2).fontFamily}`;
       const longest = (list) => 14 + Math.ceil(Math.max(...list.map((i) => pen.measureText(units[i].label).width)));
       const left = Math.min(longest(rows), 130, Math.round(wide * 0.3));
       const top = Math.min(longest(cols), 110);
-      if (!("set" in zoom.dataset)) zoom.value = clamp(Math.floor((wide - left - 4) / cols.length), 11, 26);
-      return { left, top, cell: +zoom.value };
+      if (!zoomed) zoom.value = `${fitting(wide - left - 4, cols.length)}`;
+      return { left, top, cell: Number(zoom.value) };
     }
-
-    function drawMatrix(focus) {
+    function focusOf(event) {
+      const box = canvas.getBoundingClientRect();
+      return focusAt(reading(), cellAt({ x: event.clientX - box.left, y: event.clientY - box.top }, layout(), element2));
+    }
+    function hover(event) {
+      if (event.pointerType !== "touch") actions.over(focusOf(event));
+    }
+    function click(event) {
+      const focus = focusOf(event);
+      if (focus) actions.choose(focus.side, focus.word);
+    }
+    function draw(scene) {
+      const { rows, cols } = scene.reading;
       const { left, top, cell } = layout();
-      Object.assign(spacer.style, { width: `${left + cols.length * cell + 2}px`, height: `${top + rows.length * cell + 2}px` });
-      const [width, height] = [matrixPanel.clientWidth, Math.min(matrixPanel.clientHeight, top + rows.length * cell + 2)];
-      const pen = prepare(matrix, width, height);
-      const ink = getComputedStyle(root).color;
-      const x = (j) => left + j * cell - matrixPanel.scrollLeft;
-      const y = (i) => top + i * cell - matrixPanel.scrollTop;
-      const across = count(cols.length).map((j) => j - 1).filter((j) => x(j) > left - cell && x(j) < width);
-      const down = count(rows.length).map((i) => i - 1).filter((i) => y(i) > top - cell && y(i) < height);
-      const line = cell > 8 ? 1 : 0;
+      const [fullWidth, fullHeight] = [left + cols.length * cell + 2, top + rows.length * cell + 2];
+      Object.assign(spacer.style, { width: `${fullWidth}px`, height: `${fullHeight}px` });
+      const [width, height] = [element2.clientWidth, Math.min(element2.clientHeight, fullHeight)];
+      const pen = prepare(canvas, width, height);
+      const x = (col) => left + col * cell - element2.scrollLeft;
+      const y = (row) => top + row * cell - element2.scrollTop;
+      const across = [...cols.keys()].filter((col) => x(col) > left - cell && x(col) < width);
+      const down = [...rows.keys()].filter((row) => y(row) > top - cell && y(row) < height);
+      const frame = { pen, left, top, cell, x, y, across, down };
       pen.save();
       pen.beginPath();
       pen.rect(left, top, width, height);
       pen.clip();
-      pen.fillStyle = ink;
-      pen.globalAlpha = 0.06;
-      if (line) for (const i of down) for (const j of across) pen.fillRect(x(j), y(i), cell - line, cell - line);
-      pen.globalAlpha = 1;
-      const strip = (cell - line) / state.heads.length;
-      state.heads.forEach((head, c) => {
-        for (const i of down) for (const j of across) {
-          const w = weight(head, rows[i], cols[j]);
-          if (w < 0.0005) continue;
-          pen.fillStyle = colour(c, strength(w));
-          pen.fillRect(x(j) + c * strip, y(i), strip, cell - line);
-        }
-      });
-      pen.strokeStyle = ink;
-      pen.lineWidth = 1.5;
-      pen.setLineDash([3, 2]);
-      for (const [from, to] of known()) {
-        const [i, j] = [rows.indexOf(from[0]), cols.indexOf(to[0])];
-        pen.strokeRect(x(j) - 1, y(i) - 1, to.length * cell + 1, from.length * cell + 1);
-      }
-      pen.setLineDash([]);
-      if (focus) {
-        const [row, col] = focus.side === "from" ? [focus.word, focus.other] : [focus.other, focus.word];
-        if (row != null) pen.strokeRect(x(0), y(rows.indexOf(row)) - 0.5, cols.length * cell, cell);
-        if (col != null) pen.strokeRect(x(cols.indexOf(col)) - 0.5, y(0), cell, rows.length * cell);
-      }
+      drawCells(scene, frame);
+      drawFrames(scene, frame);
       pen.restore();
-      const font = getComputedStyle(root).fontFamily;
-      const short = (label, room) => { let cut = label; while (cut.length > 1 && pen.measureText(cut).width > room) cut = `${cut.slice(0, -2)}…`; return cut; };
-      const strong = (side, unit) => focus && (focus.side === side ? focus.word : focus.other) === unit;
-      pen.fillStyle = ink;
-      pen.textBaseline = "middle";
-      const label = (side, unit, x0, y0, room, turned) => {
-        if (cell < 9 && !strong(side, unit)) return;
-        pen.font = `${strong(side, unit) ? "bold " : ""}${clamp(cell, 10, 13)}px ${font}`;
-        pen.save();
-        pen.translate(x0, y0);
-        if (turned) pen.rotate(-Math.PI / 2);
-        pen.textAlign = turned ? "left" : "right";
-        pen.fillText(short(units[unit].label, room), 0, 0);
-        pen.restore();
-      };
-      for (const i of down) if (y(i) > top - cell / 2) label("from", rows[i], left - 5, y(i) + cell / 2, left - 8, false);
-      for (const j of across) if (x(j) > left - cell / 2) label("to", cols[j], x(j) + cell / 2, top - 5, top - 8, true);
+      drawLabels(scene, frame);
     }
-
-    function cellAt(event) {
-      const { left, top, cell } = layout();
-      const box = matrix.getBoundingClientRect();
-      const [x, y] = [event.clientX - box.left, event.clientY - box.top];
-      return { i: y < top ? -1 : Math.floor((y - top + matrixPanel.scrollTop) / cell), j: x < left ? -1 : Math.floor((x - left + matrixPanel.scrollLeft) / cell) };
+    function follow(reading2, side, word) {
+      const { cell, left, top } = layout();
+      const place = reading2.on(side).indexOf(word);
+      const within = (scrolled, room) => clamp(scrolled, (place + 1) * cell - room, place * cell);
+      if (side === "from") element2.scrollTop = within(element2.scrollTop, element2.clientHeight - top);
+      else element2.scrollLeft = within(element2.scrollLeft, element2.clientWidth - left);
     }
-
-    function overMatrix(event) {
-      if (event.pointerType === "touch") return;
-      const { i, j } = cellAt(event);
-      if (i in rows) over({ side: "from", word: rows[i], other: cols[j] });
-      else over(j in cols ? { side: "to", word: cols[j] } : null);
-    }
-
-    function clickMatrix(event) {
-      const { i, j } = cellAt(event);
-      if (i in rows) choose("from", rows[i], true);
-      else if (j in cols) choose("to", cols[j], true);
-    }
-
-    /** The same in numbers: for the word chosen, else for the heads as a whole. */
-    function tabulate() {
-      if (!units.length) return;
-      const place = (unit) => `${units.indexOf(units[unit]) + 1}`;
-      const table = (caption, names, lines) => make("div", { class: "table" }, make("table", null, make("caption", null, caption),
-        make("thead", null, make("tr", null, ...names.map((name) => make("th", { scope: "col" }, name)),
-          ...state.heads.map((head, c) => make("th", { scope: "col", class: "number" }, state.heads.length > 1 ? make("i", { class: `c${c}` }) : "", nameOf(head))))),
-        make("tbody", null, ...lines.map(([labels, weights]) => make("tr", null, ...labels.map((label) => make("td", null, label)),
-          ...weights.map((w) => make("td", { class: "number" }, figure(w))))))));
-      const of = (side, word, caption) => {
-        const focus = { side, word };
-        const most = (other) => Math.max(...state.heads.map((head) => along(head, focus, other)));
-        const best = [...others(focus)].sort((a, b) => most(b) - most(a)).slice(0, LISTED);
-        return table(caption, ["word", "place"], best.map((other) => [[units[other].label, place(other)], state.heads.map((head) => along(head, focus, other))]));
-      };
-      if (state.word == null) {
-        const best = state.heads.flatMap((head) => strongest(head).slice(0, LISTED)).sort((a, b) => b[2] - a[2]);
-        const pairs = new Map(best.map((pair) => [`${pair[0]} ${pair[1]}`, pair]));
-        tables.replaceChildren(table("Strongest attention", ["word", "looks at"], [...pairs.values()].slice(0, LISTED)
-          .map(([i, j]) => [[units[i].label, units[j].label], state.heads.map((head) => weight(head, i, j))])));
-      } else {
-        const name = `“${units[state.word].label}” (place ${place(state.word)})`;
-        tables.replaceChildren(
-          ...(rows.includes(state.word) ? [of("from", state.word, `${name} looks at`)] : []),
-          ...(cols.includes(state.word) ? [of("to", state.word, `${name} is looked at by`)] : []));
+    return {
+      element: element2,
+      zoom: make("label", { class: "zoom" }, "Cell size ", zoom),
+      /** Another sentence: cells are as large as fits again. */
+      fit: () => {
+        zoomed = false;
+      },
+      draw,
+      follow
+    };
+  }
+  function drawCells({ reading, heads, colour, ink }, { pen, cell, x, y, across, down }) {
+    const gap = cell > 8 ? 1 : 0;
+    pen.fillStyle = ink;
+    pen.globalAlpha = 0.06;
+    if (gap) for (const row of down) for (const col of across) pen.fillRect(x(col), y(row), cell - gap, cell - gap);
+    pen.globalAlpha = 1;
+    const strip = (cell - gap) / heads.length;
+    heads.forEach((head, place) => {
+      for (const row of down) for (const col of across) {
+        const weight = reading.weight(head, reading.rows[row], reading.cols[col]);
+        if (weight < LEAST2) continue;
+        pen.fillStyle = colour(place, strength(weight));
+        pen.fillRect(x(col) + place * strip, y(row), strip, cell - gap);
       }
+    });
+  }
+  function drawFrames({ reading: { rows, cols }, focus, marks, ink }, { pen, cell, x, y }) {
+    pen.strokeStyle = ink;
+    pen.lineWidth = 1.5;
+    pen.setLineDash([3, 2]);
+    for (const { from, to } of marks) {
+      const [row2, col2] = [rows.indexOf(from[0]), cols.indexOf(to[0])];
+      pen.strokeRect(x(col2) - 1, y(row2) - 1, to.length * cell + 1, from.length * cell + 1);
     }
+    pen.setLineDash([]);
+    if (!focus) return;
+    const [row, col] = focus.side === "from" ? [focus.word, focus.other] : [focus.other, focus.word];
+    if (row != null) pen.strokeRect(x(0), y(rows.indexOf(row)) - 0.5, cols.length * cell, cell);
+    if (col != null) pen.strokeRect(x(cols.indexOf(col)) - 0.5, y(0), cell, rows.length * cell);
+  }
+  function drawLabels({ reading, focus, ink, font }, { pen, left, top, cell, x, y, across, down }) {
+    const widthOf = (text) => pen.measureText(text).width;
+    const label = (side, unit, atX, atY, room) => {
+      const own = focus != null && (focus.side === side ? focus.word : focus.other) === unit;
+      if (cell < 9 && !own) return;
+      pen.font = `${own ? "bold " : ""}${clamp(cell, 10, 13)}px ${font}`;
+      pen.save();
+      pen.translate(atX, atY);
+      if (side === "to") pen.rotate(-Math.PI / 2);
+      pen.textAlign = side === "to" ? "left" : "right";
+      pen.fillText(cut(reading.label(unit), room, widthOf), 0, 0);
+      pen.restore();
+    };
+    pen.fillStyle = ink;
+    pen.textBaseline = "middle";
+    for (const row of down) if (y(row) > top - cell / 2) label("from", reading.rows[row], left - 5, y(row) + cell / 2, left - 8);
+    for (const col of across) if (x(col) > left - cell / 2) label("to", reading.cols[col], x(col) + cell / 2, top - 5, top - 8);
+  }
 
-    // ---- theme, size, address -------------------------------------------------------------------------------
-    function recolour() {
-      palette = probes.map((probe) => getComputedStyle(probe).color.match(/[\d.]+/g).slice(0, 3).join(", "));
-      restock();
+  // state.js
+  var initial = () => ({ index: 0, heads: [], picked: false, side: "from", word: null });
+  var focused = ({ side, word }, hover) => hover ?? (word == null ? null : { side, word });
+  function chosen(state, side, word, toggle = false) {
+    const again = toggle && state.word === word && state.side === side;
+    return { ...state, side, word: again ? null : word };
+  }
+  function turned(state, { rows, cols }) {
+    if (state.word == null) return state;
+    const looks = rows.includes(state.word);
+    const isLookedAt = cols.includes(state.word);
+    if (!looks && !isLookedAt) return { ...state, word: null };
+    if (state.side === "from" ? looks : isLookedAt) return state;
+    return { ...state, side: looks ? "from" : "to" };
+  }
+
+  // tables.js
+  var LISTED = 8;
+  function tables(reading, heads, word) {
+    const place = (unit) => `${unit + 1}`;
+    if (word == null) {
+      const best = heads.flatMap((head) => reading.strongest(head).slice(0, LISTED)).sort((a, b) => b[2] - a[2]);
+      const pairs = [...new Map(best.map((pair) => [`${pair[0]} ${pair[1]}`, pair])).values()].slice(0, LISTED);
+      return [{
+        caption: "Strongest attention",
+        names: ["word", "looks at"],
+        rows: pairs.map(([from, to]) => ({
+          labels: [reading.label(from), reading.label(to)],
+          weights: heads.map((head) => reading.weight(head, from, to))
+        }))
+      }];
+    }
+    const name = `${quoted(reading.label(word))} (place ${place(word)})`;
+    const sides = [[{ side: "from", word }, "looks at"], [{ side: "to", word }, "is looked at by"]];
+    return sides.filter(([{ side }]) => reading.on(side).includes(word)).map(([focus, verb]) => ({
+      caption: `${name} ${verb}`,
+      names: ["word", "place"],
+      rows: reading.ranked(heads, focus).slice(0, LISTED).map((other) => ({
+        labels: [reading.label(other), place(other)],
+        weights: heads.map((head) => reading.along(head, focus, other))
+      }))
+    }));
+  }
+  function element({ caption, names, rows }, heads) {
+    const titles = heads.map((head, i) => make("th", { scope: "col", class: "number" }, heads.length > 1 ? make("i", { class: `c${i}` }) : "", nameOf(head)));
+    return make("div", { class: "table" }, make(
+      "table",
+      null,
+      make("caption", null, caption),
+      make("thead", null, make("tr", null, ...names.map((name) => make("th", { scope: "col" }, name)), ...titles)),
+      make("tbody", null, ...rows.map(({ labels, weights }) => make(
+        "tr",
+        null,
+        ...labels.map((label) => make("td", null, label)),
+        ...weights.map((weight) => make("td", { class: "number" }, figure(weight)))
+      )))
+    ));
+  }
+
+  // words.js
+  var BAR = 10;
+  function bars({ reading, heads, focus }, unit) {
+    if (!focus || !reading.others(focus).includes(unit)) return heads.map(() => 0);
+    return heads.map((head) => Math.round(Math.sqrt(reading.along(head, focus, unit)) * BAR));
+  }
+  function words(actions, state, walkTo) {
+    const element2 = make("div", { class: "text", role: "toolbar", "aria-label": "Words: choose one", keydown: walk });
+    let buttons = [];
+    let units = [];
+    function walk(event) {
+      const at = buttons.findIndex((button) => button === document.activeElement);
+      const next = inText(event.key, at, buttons.length);
+      if (next == null) return;
+      event.preventDefault();
+      buttons[at].tabIndex = -1;
+      buttons[next].tabIndex = 0;
+      walkTo(units[next]);
+      buttons[next].focus();
+    }
+    return {
+      element: element2,
+      /** @param {Reading} reading */
+      fill(reading) {
+        units = reading.all;
+        buttons = units.map((word) => {
+          const focus = () => ({ side: state().side, word });
+          return make("button", {
+            type: "button",
+            tabindex: "-1",
+            class: reading.units[word].special ? "special" : false,
+            click: () => actions.choose(state().side, word),
+            focus: (event) => event.target.matches(":focus-visible") && actions.over(focus()),
+            blur: () => actions.over(null),
+            ...pointer(actions, focus)
+          }, reading.label(word));
+        });
+        buttons[0].tabIndex = 0;
+        element2.replaceChildren(...buttons);
+      },
+      /** @param {Scene} scene */
+      draw(scene) {
+        const { heads, focus, colour } = scene;
+        const fills = heads.map((_, i) => `linear-gradient(${colour(i, 1)}, ${colour(i, 1)})`).join();
+        const places = heads.map((_, i) => `${heads.length > 1 ? 100 * i / (heads.length - 1) : 0}% 100%`).join();
+        buttons.forEach((button, i) => {
+          const heights = bars(scene, units[i]);
+          button.style.backgroundImage = fills;
+          button.style.backgroundSize = heights.map((height) => `${100 / heights.length}% ${height}px`).join();
+          button.style.backgroundPosition = places;
+          button.classList.toggle("focus", focus?.word === units[i]);
+          button.setAttribute("aria-pressed", `${state().word === units[i]}`);
+        });
+      }
+    };
+  }
+
+  // explorer.js
+  async function explore(root, serial) {
+    const data = JSON.parse(root.querySelector('script[type="application/json"]')?.textContent ?? "");
+    let state = initial();
+    let reading;
+    let codes = new Uint8Array();
+    let hover = null;
+    let asked = 0;
+    let waiting = false;
+    const actions = {
+      choose: (side2, word) => choose(side2, word, true),
+      over: (focus) => {
+        hover = focus;
+        redraw();
+      },
+      redraw
+    };
+    const title = (...text2) => make(
+      /** @type {"h3"} */
+      `h${data.heading}`,
+      null,
+      ...text2
+    );
+    const colours = palette(root);
+    const top = controls(data, serial, { show, divide, redraw });
+    const note = make("p", { class: "note" });
+    const all = grid(data, title("All heads"), pick);
+    const name = make(
+      /** @type {"h3"} */
+      `h${data.heading}`,
+      { class: "name", tabindex: "-1" }
+    );
+    const shown = chips(name, (head) => pick(head, true));
+    const side = choices("A word", `${serial}-side`, [["from", "looks at"], ["to", "is looked at by"]], () => {
+      set({ ...state, side: (
+        /** @type {Side} */
+        side.value
+      ) });
+      redraw();
+    });
+    const text = words(actions, () => state, (word) => choose(state.side, word));
+    const status = make("div", { class: "status", "aria-live": "polite" });
+    const view = choices("As", `${serial}-view`, [["lines", "lines"], ["matrix", "matrix"]], redraw);
+    const asLines = lines(actions, (event) => walk(event, inLines(event.key, state, reading), asLines.follow));
+    const asMatrix = matrix(actions, () => reading, (event) => walk(event, inMatrix(event.key, state, reading), asMatrix.follow));
+    const numbers = make("div", { class: "tables" });
+    const parts = [
+      top.element,
+      note,
+      make(
+        "div",
+        { class: "columns" },
+        all.element,
+        make(
+          "section",
+          { class: "one", "aria-label": "The heads chosen" },
+          name,
+          shown.list,
+          side.element,
+          text.element,
+          status,
+          make("div", { class: "views" }, view.element, asMatrix.zoom),
+          asLines.element,
+          asMatrix.element
+        ),
+        numbers
+      ),
+      make(
+        "p",
+        { class: "rounding" },
+        `Model ${data.model}, ${data.layers} layers of ${data.heads} heads, counted from 1. ${data.rounding} Between words: the sum over a word’s pieces to it, the mean over them from it.`
+      )
+    ];
+    async function show(index, heads) {
+      const example = data.examples[index];
+      const ticket = ++asked;
+      const unpacked = await unpack(example.weights);
+      if (ticket !== asked) return;
+      codes = unpacked;
+      state = {
+        ...state,
+        index,
+        heads: heads ?? (state.picked ? state.heads : [example.start]),
+        picked: state.picked || heads != null,
+        word: index === state.index ? state.word : null
+      };
+      top.fill(example);
+      status.classList.toggle("marked", example.marks.length > 0);
+      note.replaceChildren(
+        example.note ? `${example.note} ` : "",
+        "Suggested head: ",
+        make("a", { href: link([example.start]) }, `${example.start.join("-")}`),
+        "."
+      );
+      divide();
+      showHeads();
+    }
+    function divide() {
+      const token = state.word == null ? null : reading.units[state.word].tokens[0];
+      reading = new Reading(data.examples[state.index], codes, data.heads, top.choice());
+      hover = null;
+      set({ ...state, word: token == null ? null : reading.unitAt(token) });
+      all.draw(reading, colours.rgb(0));
+      text.fill(reading);
+      asLines.fill(reading);
+      asMatrix.fit();
+      tabulate();
       redraw();
     }
-
-    /** #4-10, #4-10@2, #4-10+5-3@2: heads, and the number of the sentence. */
-    async function jump(reveal) {
-      const found = /^#(\d+-\d+(?:\+\d+-\d+)*)(?:@(\d+))?$/.exec(decodeURIComponent(location.hash));
-      if (!found) return false;
-      const heads = found[1].split("+").map((name) => name.split("-").map(Number)).slice(0, COLOURS);
-      const index = found[2] ? found[2] - 1 : state.index;
-      if (!data.examples[index] || !heads.every((head) => thumbs.has(nameOf(head)))) return false;
-      await show(index, heads);
-      if (reveal) reach(root);
+    function set(next) {
+      state = turned(next, reading);
+      side.value = state.side;
+    }
+    function pick(head, add, reveal = false) {
+      state = { ...state, heads: picked(state.heads, head, add), picked: true };
+      showHeads();
+      try {
+        history.replaceState(history.state, "", link(state.heads));
+      } catch {
+      }
+      if (reveal && name.getBoundingClientRect().top > innerHeight - 200) reach(name);
+    }
+    function showHeads() {
+      all.choose(state.heads);
+      shown.fill(state.heads);
+      root.style.setProperty("--heads", `${state.heads.length}`);
+      tabulate();
+      redraw();
+    }
+    function choose(side2, word, toggle) {
+      hover = null;
+      set(chosen(state, side2, word, toggle));
+      tabulate();
+      redraw();
+    }
+    function walk(event, move, follow) {
+      if (!move) return;
+      event.preventDefault();
+      choose(move.side, move.word);
+      if (move.follow) follow(reading, move.side, move.word);
+    }
+    const link = (heads) => address(heads, data.examples.length > 1 ? state.index : null);
+    function reach(node) {
+      const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
+      node.scrollIntoView({ block: "start", behavior: still ? "auto" : "smooth" });
+    }
+    async function jump() {
+      const wanted = addressed(location.hash);
+      const index = wanted?.index ?? state.index;
+      if (!wanted || !data.examples[index] || !wanted.heads.every(all.has)) return false;
+      await show(index, wanted.heads);
       return true;
     }
-
+    function redraw() {
+      if (waiting) return;
+      waiting = true;
+      requestAnimationFrame(() => {
+        waiting = false;
+        paint();
+      });
+    }
+    function paint() {
+      const { color: ink, fontFamily: font } = getComputedStyle(root);
+      const scene = {
+        reading,
+        heads: state.heads,
+        focus: focused(state, hover),
+        marks: top.marks() ? reading.known() : [],
+        colour: colours.rgba,
+        ink,
+        font
+      };
+      const panel = view.value === "lines" ? asLines : asMatrix;
+      asLines.element.hidden = panel !== asLines;
+      asMatrix.element.hidden = asMatrix.zoom.hidden = panel !== asMatrix;
+      text.draw(scene);
+      tell(description(scene));
+      panel.draw(scene);
+    }
+    function tell(say) {
+      if (status.textContent !== say.join("")) status.replaceChildren(...say.map((line) => make("div", null, line)));
+    }
+    function tabulate() {
+      numbers.replaceChildren(...tables(reading, state.heads, state.word).map((table) => element(table, state.heads)));
+    }
+    function recolour() {
+      colours.read();
+      all.draw(reading, colours.rgb(0));
+      redraw();
+    }
+    colours.read();
+    const jumped = await jump();
+    if (!jumped) await show(0);
+    root.append(...parts);
+    if (jumped) reach(root);
+    root.addEventListener("keydown", (event) => {
+      if (event.key === "Escape") choose(state.side, null);
+    });
     new MutationObserver(recolour).observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme", "class"] });
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", recolour);
     new ResizeObserver(redraw).observe(root);
-    addEventListener("hashchange", () => jump(true));
-    addEventListener("beforeprint", () => { for (const thumb of thumbs.values()) if (thumb.stale) drawThumb(thumb); });
-    recolour();
-    jump(true).then((jumped) => jumped || show(0)).then(() => { root.dataset.ready = ""; });
+    addEventListener("hashchange", async () => {
+      if (await jump()) reach(root);
+    });
+    root.dataset.ready = "";
   }
 
-  for (const root of document.querySelectorAll(".bertlook-explorer:not([data-started])")) {
+  // main.js
+  for (
+    const root of
+    /** @type {NodeListOf<HTMLElement>} */
+    document.querySelectorAll(".bertlook-explorer:not([data-started])")
+  ) {
     root.dataset.started = "";
-    explore(root);
+    if ("DecompressionStream" in window) explore(root, `bertlook-${document.querySelectorAll("[data-started]").length}`);
+    else root.append("The attention explorer needs a browser of 2023 or later.");
   }
 })();

@@ -11,8 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import torch
 from torch import Tensor
 
@@ -20,7 +22,7 @@ from bertlook import BertlookError
 from bertlook.attention import Segment, attend, word_segment
 from bertlook.encoder import Encoder
 
-#: What a reader is told of the rounding; :func:`rounding` is the same as a formula.
+#: What a reader is told of how :func:`quantise` rounds.
 ROUNDING = (
     "Each weight w is kept in one byte, as its square root, so it may be off by √w/255: "
     "by at most 0.004, and by 0.0004 where w is 0.01."
@@ -68,31 +70,28 @@ def quantise(weights: Tensor) -> Tensor:
     return (weights.float().clamp(0, 1).sqrt() * 255).round().to(torch.uint8)
 
 
-def dequantise(codes: Tensor) -> Tensor:
-    """The weights that a page shows for these codes."""
-    return (codes.float() / 255).square()
-
-
-def rounding(weights: Tensor) -> Tensor:
-    """How far a weight can be from the one shown: √w/255, and half a step squared."""
-    return weights.sqrt() / 255 + 1 / 510**2
-
-
 def example(
     encoder: Encoder,
-    text: str,
+    text: str | Sequence[str],
     pair: str | None = None,
+    *,
+    marks: Sequence[Mark] = (),
     title: str = "",
     note: str = "",
     start: tuple[int, int] | None = None,
 ) -> Example:
-    """A text, or a pair of texts, as typed; its words are those of the tokenizer.
+    """A text, a pair of texts, or a sentence given as words, with the attention of all heads on it.
 
     Parameters
     ----------
     encoder : Encoder
-    text, pair : str
-        A special token that is spelled out, such as ``[MASK]``, becomes one.
+    text : str or sequence of str
+        As typed: its words are those of the tokenizer, and a special token that is spelled out, such as ``[MASK]``,
+        becomes one. Or words, as a treebank has them.
+    pair : str, optional
+        The second of two texts as typed.
+    marks : sequence of Mark
+        ``(dependent, head word, relation)``, or what :func:`chain` makes of mentions.
     title, note : str
         The text itself is the title unless said.
     start : (int, int), optional
@@ -101,76 +100,16 @@ def example(
     Raises
     ------
     BertlookError
-        The text is empty or longer than the model can take.
+        The text is empty or longer than the model can take, or the head does not exist.
     """
-    given = [text] if pair is None else [text, pair]
+    given = [text if isinstance(text, str) else " ".join(text), *([] if pair is None else [pair])]
     if not all(map(str.strip, given)):
         raise BertlookError("the text to show is empty. Give a sentence, such as: bertlook show 'The dog barked.'")
-    coded = encoder.tokenizer(*given, return_offsets_mapping=True, return_token_type_ids=True, verbose=False)
-    labels: list[str] = []
-    words: list[int] = []
-    last: tuple[int, int] | None = None
-    of_text, of_word, spans = coded.sequence_ids(), coded.word_ids(), coded["offset_mapping"]
-    for sequence, word, (begin, end) in zip(of_text, of_word, spans, strict=True):
-        if sequence is None or word is None:
-            words.append(-1)
-            continue
-        if (sequence, word) != last:
-            last, first = (sequence, word), begin
-            labels.append("")
-        labels[-1] = given[sequence][first:end].strip()
-        words.append(len(labels) - 1)
-    for number, each in enumerate(given):
-        if number not in of_text:
-            raise BertlookError(f"the tokenizer of model {encoder.name!r} finds no word in {each[:40]!a}. Give words.")
-    ids = tuple(coded["input_ids"])
-    segment = Segment(ids, tuple(coded["token_type_ids"]), words=tuple(words))
-    between = of_text.index(1) if pair is not None else len(ids)  # the special tokens before it end the first text
-    parts = [int(i >= between) for i in range(len(ids))]
-    return _read(encoder, segment, labels, parts, (), title or " ".join(" / ".join(given).split()), note, start)
-
-
-def example_from_words(
-    encoder: Encoder,
-    words: Sequence[str],
-    marks: Sequence[Mark] = (),
-    title: str = "",
-    note: str = "",
-    start: tuple[int, int] | None = None,
-) -> Example:
-    """A sentence given as words, with what is known about it; otherwise as :func:`example`.
-
-    Parameters
-    ----------
-    words : sequence of str
-        As a treebank has them.
-    marks : sequence of Mark
-        ``(dependent, head word, relation)``, or what :func:`chain` makes of mentions.
-    """
-    if not words:
-        raise BertlookError("the sentence to show has no words. Give at least one.")
-    segment = word_segment(encoder, words)
-    parts = [0] * len(segment)
-    return _read(encoder, segment, words, parts, marks, title or " ".join(words), note, start)
-
-
-def chain(mentions: Sequence[int], label: str = "coreference") -> list[Mark]:
-    """Marks from each mention's head word to that of the mention before it."""
-    ordered = sorted(mentions)
-    return [(later, earlier, label) for earlier, later in pairwise(ordered)]
-
-
-def _read(
-    encoder: Encoder,
-    segment: Segment,
-    labels: Sequence[str],
-    parts: Sequence[int],
-    marks: Sequence[Mark],
-    title: str,
-    note: str,
-    start: tuple[int, int] | None,
-) -> Example:
-    """Run the model on one segment."""
+    if isinstance(text, str):
+        segment, labels, parts = _typed(encoder, given)
+    else:
+        segment, labels = word_segment(encoder, text), list(text)
+        parts = [0] * len(segment)
     if len(segment) > encoder.max_tokens:
         raise BertlookError(
             f"the text has {len(segment)} wordpieces with the special ones, but model {encoder.name!r} takes "
@@ -184,7 +123,7 @@ def _read(
     (attention, _), *_ = attend(encoder, [segment], progress=None)
     weights = attention[:, 0].float().cpu()
     return Example(
-        title=title,
+        title=title or " ".join(" / ".join(given).split()),
         note=note,
         model=encoder.name,
         tokens=tuple(spelled(encoder.tokenizer, segment)),
@@ -195,6 +134,94 @@ def _read(
         start=start or telling_head(weights, torch.tensor(segment.words)),
         marks=tuple(marks),
     )
+
+
+def _typed(encoder: Encoder, given: Sequence[str]) -> tuple[Segment, list[str], list[int]]:
+    """One or two texts as the tokenizer reads them: the segment, its words, and each wordpiece's text."""
+    coded = encoder.tokenizer(*given, return_offsets_mapping=True, return_token_type_ids=True, verbose=False)
+    of_text = coded.sequence_ids()
+    for number, each in enumerate(given):
+        if number not in of_text:
+            raise BertlookError(f"the tokenizer of model {encoder.name!r} finds no word in {each[:40]!a}. Give words.")
+    labels: list[str] = []
+    of_word: list[int] = []
+    last, first = None, 0
+    for number, word, (begin, end) in zip(of_text, coded.word_ids(), coded["offset_mapping"], strict=True):
+        if number is None or word is None:
+            of_word.append(-1)
+            continue
+        if (number, word) != last:
+            last, first = (number, word), begin
+            labels.append("")
+        labels[-1] = given[number][first:end].strip()
+        of_word.append(len(labels) - 1)
+    ids = tuple(coded["input_ids"])
+    between = of_text.index(1) if len(given) == 2 else len(ids)  # the special tokens before it end the first text
+    segment = Segment(ids, tuple(coded["token_type_ids"]), words=tuple(of_word))
+    return segment, labels, [int(i >= between) for i in range(len(ids))]
+
+
+def chain(mentions: Sequence[int], label: str = "coreference") -> list[Mark]:
+    """Marks from each mention's head word to that of the mention before it."""
+    ordered = sorted(mentions)
+    return [(later, earlier, label) for earlier, later in pairwise(ordered)]
+
+
+def examples_of(encoder: Encoder, results: str | Path, longest: int = 50) -> list[Example]:
+    """What the chapters on syntax and coreference chose to show, each opened at the head that they found best.
+
+    Parameters
+    ----------
+    encoder : Encoder
+    results : path
+        Folder of the chapters' results; where neither has run, a sentence of our own is shown.
+    longest : int
+        Documents are shown up to so many words.
+    """
+    examples = []
+    for row in _rows(Path(results) / "syntax" / "examples.csv"):
+        pairs = [[int(place) - 1 for place in pair.split(">")] for pair in row["pairs"].split()]
+        sentence = example(
+            encoder,
+            row["words"].split(" "),
+            marks=[(dependent, head_word, row["relation"]) for dependent, head_word in pairs],
+            title=f"{row['relation']}: {row['words']}",
+            note=f"Head {row['layer']}-{row['head']} is the best at {row['relation']}, {row['direction']}.",
+            start=(int(row["layer"]), int(row["head"])),
+        )
+        examples.append(sentence)
+    for row in _rows(Path(results) / "coreference" / "examples.csv")[:2]:
+        shown = row["words"].split(" ")[:longest]
+        chains = [[int(place) - 1 for place in one.split(",")] for one in row["chains"].split()]
+        best = f"Head {row['layer']}-{row['head']} is the best at finding antecedents."
+        document = example(
+            encoder,
+            shown,
+            marks=[mark for one in chains for mark in chain([place for place in one if place < len(shown)])],
+            title=f"coreference: {' '.join(shown[:12])} …",
+            note=f"{best} The document is {row['document']}.",
+            start=(int(row["layer"]), int(row["head"])),
+        )
+        examples.append(document)
+    return examples or [example(encoder, "The old bridge, which the council closed in May, was never repaired.")]
+
+
+def _rows(file: Path) -> list[dict[str, str]]:
+    """A table of another chapter, its cells as text; none if that chapter has not run."""
+    if not file.exists():
+        return []
+    return pd.read_csv(file, dtype=str, keep_default_na=False).to_dict("records")
+
+
+def table(examples: Sequence[Example]) -> pd.DataFrame:
+    """What an explorer shows: ``title``, and ``layer`` and ``head`` to open first."""
+    return pd.DataFrame([(each.title, *each.start) for each in examples], columns=["title", "layer", "head"])
+
+
+def words(encoder: Encoder, examples: Sequence[Example]) -> dict[str, str]:
+    """For the chapter's prose: ``model``, how many ``heads`` it has, and on how many ``texts`` they are shown."""
+    texts = f"{len(examples)} text{'' if len(examples) == 1 else 's'}"
+    return {"model": encoder.name, "heads": str(encoder.layers * encoder.heads), "texts": texts}
 
 
 def spelled(tokenizer: Any, segment: Segment) -> list[str]:
@@ -257,17 +284,8 @@ def widget(examples: Sequence[Example], heading: int = 3, anchors: bool = True) 
         "heading": heading,
         "rounding": ROUNDING,
         "examples": [
-            {
-                "title": each.title,
-                "note": each.note,
-                "tokens": each.tokens,
-                "labels": each.labels,
-                "words": each.words,
-                "parts": each.parts,
-                "start": each.start,
-                "marks": each.marks,
-                "weights": _packed(each.codes),
-            }
+            {name: value for name, value in vars(each).items() if name not in ("model", "codes")}
+            | {"weights": _packed(each.codes)}
             for each in examples
         ],
     }

@@ -1,0 +1,8 @@
+/** The attention explorer: reads the JSON beside it, draws on canvases, writes text only as text. */
+import { explore } from "./explorer.js";
+
+for (const root of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll(".bertlook-explorer:not([data-started])"))) {
+  root.dataset.started = "";
+  if ("DecompressionStream" in window) explore(root, `bertlook-${document.querySelectorAll("[data-started]").length}`);
+  else root.append("The attention explorer needs a browser of 2023 or later.");
+}
