@@ -47,20 +47,22 @@ class Corpus(Generic[T]):
 
 
 def read_text(file: Path) -> str:
-    """The text of a file that must be UTF-8, without a byte order mark, lines ended by ``\\n``.
+    """The text of a file, without a byte order mark, lines ended by ``\\n``.
 
     Raises
     ------
     BertlookError
-        The file is not UTF-8.
+        The file cannot be read, or is not UTF-8.
     """
-    raw = file.read_bytes()
     try:
+        raw = file.read_bytes()
         text = raw.decode("utf-8-sig")
+    except OSError as error:
+        raise BertlookError(f"{file}: cannot be read ({error.strerror}). Check the file.") from error
     except UnicodeDecodeError as error:
         line = raw[: error.start].count(b"\n") + 1
         raise BertlookError(f"{file}:{line}: not UTF-8. Save the file as UTF-8.") from error
-    return text.replace("\r\n", "\n")
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def checksum(files: Iterable[Path]) -> str:
