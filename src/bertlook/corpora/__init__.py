@@ -18,16 +18,9 @@ T = TypeVar("T")
 class Corpus(Generic[T]):
     """What a reader found: the items, what it left out and why, and where it all came from.
 
-    Attributes
-    ----------
-    name : str
-        What to call the data in a caption, for example ``"GUM (gold), dev"``.
-    items : list
-        Sentences, documents or segments.
-    left_out : Counter
-        Reason → how many items were left out for it.
-    source : dict
-        Provenance as it goes into ``provenance.json``: files, checksums, licence, version.
+    ``name`` is what to call the data in a caption, for example ``"GUM (gold), dev"``; ``items`` are sentences,
+    documents or segments; ``left_out`` counts items by the reason they were left out for; ``source`` is the provenance
+    as it goes into ``provenance.json``: files, checksums, licence, version.
     """
 
     name: str
@@ -47,13 +40,7 @@ class Corpus(Generic[T]):
 
 
 def read_text(file: Path) -> str:
-    """The text of a file, without a byte order mark, lines ended by ``\\n``.
-
-    Raises
-    ------
-    BertlookError
-        The file cannot be read, or is not UTF-8.
-    """
+    """The text of a file in UTF-8, without a byte order mark, lines ended by ``\\n``."""
     try:
         raw = file.read_bytes()
         text = raw.decode("utf-8-sig")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import groupby
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 # conllu parses cells and comments. Its reader of files is not used: it tells no line, takes two spaces for a tab, and
 # passes over missing columns, roots and cycles. udapi, which reads CorefUD too, is GPL, and this project MIT.
@@ -16,6 +16,7 @@ from conllu.parser import parse_comment_line, parse_id_value, parse_int_value
 
 from bertlook import BertlookError
 
+T = TypeVar("T")
 PTB_BRACKETS = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}"}
 parse_id, parse_int = lru_cache(1024)(parse_id_value), lru_cache(1024)(parse_int_value)
 SHORT, UNNUMBERED = "sentences with missing columns", "sentences with wrong word numbers"
@@ -51,31 +52,29 @@ def plain(word: str) -> str:
     return PTB_BRACKETS.get(word, word)
 
 
-def conllu(line: int, text: str) -> Row | None:
-    """A line of CoNLL-U."""
-    return _conll(line, text, "CoNLL-U", 10)
+def _value(parse: Callable[[str], T], cell: str) -> T | None:
+    try:
+        return parse(cell)
+    except (ParseException, ValueError):
+        return None
 
 
-def conllx(line: int, text: str) -> Row | None:
-    """A line of CoNLL-X, which may lack its last two columns."""
-    return _conll(line, text, "CoNLL-X", 10, 8)
-
-
-def _conll(line: int, text: str, name: str, *columns: int) -> Row | None:
+def _conll(line: int, text: str, name: str, columns: tuple[int, ...]) -> Row | None:
     cells = text.split("\t")
     if len(cells) not in columns:
         what = f"{len(cells)} columns, but {name} has {columns[0]}"
         raise Malformed(line, what, "Separate them by tabs", SHORT)
-    try:
-        number = parse_id(cells[0])
-    except (ParseException, ValueError):
-        number = None
+    number = _value(parse_id, cells[0])
     if number is None:
         raise Malformed(line, f"{cells[0]!r} is no word number", "Correct column ID", UNNUMBERED)
     if isinstance(number, tuple):
         return None
     upos, xpos = cells[3].replace("_", ""), cells[4].replace("_", "")
     return Row(line, plain(cells[1].strip()), cells[6], cells[7], xpos or upos, upos, number, cells[-1])
+
+
+conllu: ReadRow = partial(_conll, name="CoNLL-U", columns=(10,))
+conllx: ReadRow = partial(_conll, name="CoNLL-X", columns=(10, 8))  # may lack its last two columns
 
 
 def authors(line: int, text: str) -> Row:
@@ -100,16 +99,10 @@ ENDINGS: dict[str, ReadRow] = {".conllu": conllu, ".conllx": conllx, ".conll": c
 
 
 def format_of(file: Path, text: str) -> ReadRow:
-    """How to read a file's lines: by its ending, else by its first line.
-
-    Raises
-    ------
-    BertlookError
-        Neither tells.
-    """
-    number, line = next(((n, line) for n, line in enumerate(text.split("\n"), 1) if line.strip()), (1, "#"))
+    """How to read a file's lines: by its ending, else by its first line."""
     if file.suffix in ENDINGS:
         return ENDINGS[file.suffix]
+    number, line = next(((n, line) for n, line in enumerate(text.split("\n"), 1) if line.strip()), (1, "#"))
     if re.fullmatch(r"\s*\S+[ \t]+\d+-\S+\s*", line):
         return authors
     if line[0] == "#":
@@ -137,13 +130,7 @@ def blocks(text: str, row: ReadRow) -> Iterator[tuple[list[tuple[int, str, str]]
 
 
 def tree(lines: Sequence[tuple[int, str]], row: ReadRow) -> tuple[list[Row], list[int]]:
-    """The words of a sentence, and the position of each one's head word, from 1; 0 is the root.
-
-    Raises
-    ------
-    Malformed
-        A line is no word, or the words form no tree.
-    """
+    """The words of a sentence, and where each one's head word is, from 1, 0 for the root: a tree, or Malformed."""
     rows = [found for number, text in lines if (found := row(number, text))]
     start = lines[0][0]
     if not rows:
@@ -156,7 +143,14 @@ def tree(lines: Sequence[tuple[int, str]], row: ReadRow) -> tuple[list[Row], lis
         if not word.word or not word.relation:
             what = "an empty cell where a word and its relation should be"
             raise Malformed(word.line, what, "Fill it", "sentences with an empty cell")
-        heads.append(_head(word, len(rows)))
+        head = _value(parse_int, word.head)
+        if head is None:
+            what, reason = f"head {word.head[:20]!r} is no number", "sentences with a head that is no number"
+            raise Malformed(word.line, what, "Correct column HEAD", reason)
+        if not 0 <= head <= len(rows):
+            what, reason = f"head {head}, but the sentence has {len(rows)} words", "sentences with a head out of range"
+            raise Malformed(word.line, what, "Correct column HEAD", reason)
+        heads.append(head)
     roots = [word.line for word, head in zip(rows, heads, strict=True) if not head]
     if not roots:
         what = "no word of the sentence is its root"
@@ -168,20 +162,6 @@ def tree(lines: Sequence[tuple[int, str]], row: ReadRow) -> tuple[list[Row], lis
         what = f"word {min(cycle)} hangs on itself, over a cycle of {len(cycle)} head words"
         raise Malformed(rows[min(cycle) - 1].line, what, "Correct their heads", "sentences with a cycle")
     return rows, heads
-
-
-def _head(word: Row, words: int) -> int:
-    try:
-        head = parse_int(word.head)
-    except (ParseException, ValueError):
-        head = None
-    if head is None:
-        what, reason = f"head {word.head[:20]!r} is no number", "sentences with a head that is no number"
-    elif 0 <= head <= words:
-        return head
-    else:
-        what, reason = f"head {head}, but the sentence has {words} words", "sentences with a head out of range"
-    raise Malformed(word.line, what, "Correct column HEAD", reason)
 
 
 def _cycle(heads: Sequence[int]) -> list[int]:

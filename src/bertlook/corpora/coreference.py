@@ -206,7 +206,7 @@ def to_conll(documents: Iterable[Document]) -> str:
 
 
 def _corpus(files: Iterable[Path], name: str, drafts: Callable[[str, str], Iterator[_Draft]]) -> Corpus[Document]:
-    files = sorted(files)
+    files = list(files)
     seen: dict[tuple[str, int], str] = {}
     left_out: Counter[str] = Counter()
     items = []
@@ -233,7 +233,8 @@ def _corpus(files: Iterable[Path], name: str, drafts: Callable[[str, str], Itera
         left = Corpus(name, items, left_out).left_out_text()
         raise BertlookError(f"{name}: no document with two mentions (left out: {left}). Give files that hold some.")
     heads = Counter(document.heads_from for document in items)
-    source: dict[str, Any] = {"corpus": name, "files": len(files), "sha256": checksum(files), "heads": dict(heads)}
+    sha256 = checksum(sorted(files))
+    source: dict[str, Any] = {"corpus": name, "files": len(files), "sha256": sha256, "heads": dict(heads)}
     if "silver parse" in heads:
         source["parser"] = silver.parser_version()
     return Corpus(name, items, left_out, source)

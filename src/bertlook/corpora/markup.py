@@ -1,15 +1,8 @@
 """The sample corpus' inline markup: checked, and converted to CoNLL-2012.
 
-A document is two header lines and then one sentence a line; ``[name words]`` marks a mention of the entity
-``name``, and mentions nest::
-
-    # id: news-001
-    # title: The old bridge
-    [council The city council] voted on Monday to close [bridge the old bridge].
-    [council It] said that [bridge the bridge] was no longer safe.
-
-From the command line: ``python -m bertlook.corpora.markup check FILE …`` and ``… convert FILE …``, which writes
-``<name>.v4_gold_conll`` beside each file.
+``[name words]`` marks a mention of the entity ``name``; the rules are in ``sample/MARKUP.md``. From the command line:
+``python -m bertlook.corpora.markup check FILE …``, and ``… convert FILE …``, which writes ``<name>.v4_gold_conll``
+beside each file.
 """
 
 from __future__ import annotations

@@ -22,19 +22,11 @@ Span = tuple[int, int, str]
 
 @dataclass(frozen=True)
 class Mention:
-    """One mention of an entity.
+    """A mention of an entity: the words from position ``start`` up to ``end``, counted through the document.
 
-    Attributes
-    ----------
-    start, end : int
-        Positions of its first word and of the word after its last, counted through the document.
-    entity : str
-        Which entity it mentions; means something within the document only.
-    head : int
-        Position of its syntactic head word.
-    kind : str
-        ``"pronoun"`` (one word, by its tag or a closed list), ``"proper"`` (the head word is tagged as a
-        name) or ``"nominal"`` (all else).
+    ``entity`` means something within the document only; ``head`` is the position of the syntactic head word. ``kind``
+    is ``"pronoun"`` (one word, by its tag or a closed list), ``"proper"`` (the head word is tagged as a name) or
+    ``"nominal"`` (all else).
     """
 
     start: int
@@ -46,23 +38,11 @@ class Mention:
 
 @dataclass(frozen=True)
 class Document:
-    """Words and the mentions among them.
+    """Words, their Penn Treebank parts of speech, and the mentions among them, by start, the longer first.
 
-    Attributes
-    ----------
-    name : str
-    words, tags : tuple of str
-        Words, and their Penn Treebank parts of speech.
-    sentences : tuple of int
-        Position at which each sentence starts.
-    mentions : tuple of Mention
-        In text order: by start, the longer first.
-    heads_from : str
-        Where the head words come from: ``"dependencies"``, ``"constituency"`` or ``"silver parse"``.
-    parses : tuple of str
-        The constituency column of CoNLL-2012, a bit a word; empty where there is none.
-    part : int
-        Number of the part, where the file divides a document into parts.
+    ``sentences`` has the position at which each sentence starts; ``heads_from`` tells where the head words come from:
+    ``"dependencies"``, ``"constituency"`` or ``"silver parse"``. ``parses`` is the constituency column of CoNLL-2012,
+    a bit a word, empty where there is none; ``part`` numbers the parts of a document, where a file has several.
     """
 
     name: str
@@ -126,10 +106,7 @@ def kind(words: Sequence[str], head_tag: str) -> str:
 def constituency_heads(column: Sequence[str], tags: Sequence[str]) -> list[int]:
     """Each word's head, from 1, 0 for the root, by the constituency column of a sentence in CoNLL-2012.
 
-    Raises
-    ------
-    ValueError
-        The column does not form a tree over the words.
+    A column that does not form a tree over the words is a ValueError.
     """
     heads = [0] * len(tags)
 

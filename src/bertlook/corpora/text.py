@@ -37,13 +37,7 @@ class Article:
 
 
 def text_file(source: str) -> Path:
-    """The file or folder that a text's name stands for.
-
-    Raises
-    ------
-    BertlookError
-        There is no such file or folder.
-    """
+    """The file or folder that a text's name stands for."""
     if source == WIKIPEDIA:
         return Path(gensim.__file__).parent / "test" / "test_data" / EXTRACT
     path = Path(source).expanduser()
@@ -96,7 +90,8 @@ def _dump(path: Path, left_out: Counter[str]) -> Iterator[tuple[str, list[str]]]
     pages = 0
     with bz2.open(path) if path.suffix == ".bz2" else path.open("rb") as stream:
         try:
-            for pages, (title, wikitext, _) in enumerate(extract_pages(stream, filter_namespaces=("0",)), 1):
+            for title, wikitext, _ in extract_pages(stream, filter_namespaces=("0",)):
+                pages += 1
                 if wikitext is None or wikitext.lstrip()[:9].lower() == "#redirect":
                     left_out["pages that are redirects or empty"] += 1
                 else:

@@ -32,17 +32,8 @@ MAX_CHARACTERS = 1_000_000
 class Sentence:
     """A sentence and its dependency tree.
 
-    Attributes
-    ----------
-    words : tuple of str
-    heads : tuple of int
-        Position of each word's head word, from 1; 0 is the root.
-    relations : tuple of str
-    document : str
-    tags : tuple of str
-        Penn Treebank parts of speech, or what the treebank has instead; ``""`` where it has none.
-    punct : tuple of bool
-        Which words are punctuation, by their tags, or by their characters where there are no tags.
+    ``heads`` has the position of each word's head word, from 1, and 0 for the root; ``tags`` are Penn Treebank parts of
+    speech, or what the treebank has instead, ``""`` where it has none; ``punct`` tells which words are punctuation.
     """
 
     words: tuple[str, ...]
@@ -133,6 +124,12 @@ def treebank(
     return Corpus(name, sentences, left_out, about | _size(sentences, scheme))
 
 
+def _sentence(document: str, heads: Iterable[int], cells: Iterable[tuple[str, str, str, str]]) -> Sentence:
+    """``cells`` are each word, its relation, its tag and its part of speech in UD."""
+    words, relations, tags, upos = zip(*cells, strict=True)
+    return Sentence(words, tuple(heads), relations, document, tags, tuple(map(is_punctuation, words, tags, upos)))
+
+
 def _size(sentences: Sequence[Sentence], scheme: str) -> dict[str, Any]:
     return {"scheme": scheme, "sentences": len(sentences), "words": sum(map(len, sentences))}
 
@@ -196,14 +193,7 @@ def _read(
                 raise BertlookError(f"{where}:{error}, or leave such sentences out with skip_invalid.") from None
             left_out[error.reason] += 1
             continue
-        yield Sentence(
-            tuple(word.word for word in rows),
-            tuple(heads),
-            tuple(word.relation for word in rows),
-            document,
-            tuple(word.tag for word in rows),
-            tuple(is_punctuation(word.word, word.tag, word.upos) for word in rows),
-        )
+        yield _sentence(document, heads, ((row.word, row.relation, row.tag, row.upos) for row in rows))
     if empty:
         if not skip_invalid:
             raise BertlookError(f"{where}:1: no sentence in this file. Fill it, take it away, or use skip_invalid.")
@@ -263,12 +253,6 @@ def reparsed(corpus: Corpus[Sentence], scheme: str = "paper") -> Corpus[Sentence
 
 
 def _from_spacy(span: Span, document: str, scheme: str) -> Sentence:
-    sentence = Sentence(
-        tuple(token.text for token in span),
-        spacy.heads(span),
-        tuple(token.dep_ for token in span),
-        document,
-        tuple(token.tag_ for token in span),
-        tuple(is_punctuation(token.text, token.tag_, token.pos_) for token in span),
-    )
+    cells = ((token.text, token.dep_, token.tag_, token.pos_) for token in span)
+    sentence = _sentence(document, spacy.heads(span), cells)
     return _in_scheme(sentence, schemes.from_spacy) if scheme == "paper" else sentence
