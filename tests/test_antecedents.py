@@ -8,7 +8,8 @@ import torch
 from bertlook import BertlookError, coreference
 from bertlook.agreement import Features, features
 from bertlook.coreference import BASELINES, DIRECTIONS, AntecedentSelection, questions, score_baselines
-from bertlook.corpora.coreference import KINDS, Document, Mention, documents, kind, read_ontogum
+from bertlook.corpora.coreference import documents, read_ontogum
+from bertlook.corpora.mentions import KINDS, Document, Mention, kind
 
 
 def written(text: str) -> Document:

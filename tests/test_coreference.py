@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from bertlook import BertlookError
 from bertlook.coreference import questions
 from bertlook.corpora import markup
-from bertlook.corpora.coreference import KINDS, SAMPLE, documents, head_child, kind, read_conll, read_ontogum, to_conll
+from bertlook.corpora.coreference import SAMPLE, documents, read_conll, read_ontogum, to_conll
+from bertlook.corpora.mentions import KINDS, head_child, kind
 
 PARTS = """\
 # a comment

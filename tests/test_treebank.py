@@ -268,7 +268,6 @@ def test_bytes_that_are_not_utf8_are_told_by_line(write):
         ({"source": "nowhere"}, "no such file or folder"),
         ({"source": "gum", "split": "validation"}, "split 'validation' is not known"),
         ({"source": "gum", "scheme": "sd"}, "scheme 'sd' is not known"),
-        ({"source": "gum", "format": "xml"}, "format 'xml' is not known"),
         ({"source": "gum", "limit": 0}, "limit=0"),
         ({"source": __file__}, "not a line of any format known here"),
         ({"source": __file__, "split": "dev"}, "one file has no dev split"),
@@ -297,7 +296,6 @@ SCRAPS = [
 @pytest.mark.parametrize("name", GOOD)
 def test_no_broken_file_raises_anything_else(name, tmp_path):
     path = tmp_path / name
-    format = "authors" if name == "a.txt" else None
 
     @given(
         st.lists(
@@ -314,12 +312,12 @@ def test_no_broken_file_raises_anything_else(name, tmp_path):
             text = text[:place] + scrap + text[place + length :]
         path.write_bytes(text.encode("utf-8", "surrogatepass"))
         try:
-            strict = treebank(path, format=format)
+            strict = treebank(path)
         except BertlookError as error:
             assert len(str(error).splitlines()) == 1
             strict = None
         try:
-            lenient = treebank(path, format=format, skip_invalid=True)
+            lenient = treebank(path, skip_invalid=True)
         except BertlookError:
             assert strict is None
         else:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from bertlook.corpora.coreference import Document, Mention
+from bertlook.corpora.mentions import Document, Mention
 
 
 def _words(text: str) -> frozenset[str]:

@@ -27,7 +27,7 @@ from torch import Tensor
 from bertlook import BertlookError
 from bertlook.agreement import features
 from bertlook.attention import Segment, attend, to_words, word_segment
-from bertlook.corpora.coreference import KINDS, Document
+from bertlook.corpora.mentions import KINDS, Document
 from bertlook.encoder import Encoder
 from bertlook.results import published
 from bertlook.statistics import HeadOutcomes, halves, held_out, interval, resample_mean

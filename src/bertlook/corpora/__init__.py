@@ -18,16 +18,9 @@ T = TypeVar("T")
 class Corpus(Generic[T]):
     """What a reader found: the items, what it left out and why, and where it all came from.
 
-    Attributes
-    ----------
-    name : str
-        What to call the data in a caption, for example ``"GUM (gold), dev"``.
-    items : list
-        Sentences, documents or segments.
-    left_out : Counter
-        Reason → how many items were left out for it.
-    source : dict
-        Provenance as it goes into ``provenance.json``: files, checksums, licence, version.
+    ``name`` is what to call the data in a caption, for example ``"GUM (gold), dev"``; ``items`` are sentences,
+    documents or segments; ``left_out`` counts items by the reason they were left out for; ``source`` is the provenance
+    as it goes into ``provenance.json``: files, checksums, licence, version.
     """
 
     name: str
@@ -47,20 +40,16 @@ class Corpus(Generic[T]):
 
 
 def read_text(file: Path) -> str:
-    """The text of a file that must be UTF-8, without a byte order mark, lines ended by ``\\n``.
-
-    Raises
-    ------
-    BertlookError
-        The file is not UTF-8.
-    """
-    raw = file.read_bytes()
+    """The text of a file in UTF-8, without a byte order mark, lines ended by ``\\n``."""
     try:
+        raw = file.read_bytes()
         text = raw.decode("utf-8-sig")
+    except OSError as error:
+        raise BertlookError(f"{file}: cannot be read ({error.strerror}). Check the file.") from error
     except UnicodeDecodeError as error:
         line = raw[: error.start].count(b"\n") + 1
         raise BertlookError(f"{file}:{line}: not UTF-8. Save the file as UTF-8.") from error
-    return text.replace("\r\n", "\n")
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def checksum(files: Iterable[Path]) -> str:

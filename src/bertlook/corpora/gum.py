@@ -23,13 +23,7 @@ MIRROR = "BERTLOOK_DATA"
 
 
 def registry(split: str = "all") -> dict[str, str]:
-    """The documents of a split and their SHA-256.
-
-    Raises
-    ------
-    BertlookError
-        There is no such split.
-    """
+    """The documents of a split and their SHA-256."""
     if split not in (*SPLITS, "all"):
         raise BertlookError(f"GUM has no split {split!r}. Use train, dev, test or all.")
     known = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
@@ -37,17 +31,9 @@ def registry(split: str = "all") -> dict[str, str]:
 
 
 def paths(split: str = "all") -> dict[str, Path]:
-    """Find the documents of a split, in a mirror or in the user's cache, and download what is missing there.
+    """Document id → CoNLL-U file, of a split, in a mirror or in the user's cache; what is missing there is downloaded.
 
-    Parameters
-    ----------
-    split : str
-        ``"train"``, ``"dev"``, ``"test"`` or ``"all"``.
-
-    Returns
-    -------
-    dict
-        Document id → CoNLL-U file, each checked against its SHA-256.
+    Each file is checked against its SHA-256.
 
     Raises
     ------

@@ -1,15 +1,8 @@
 """The sample corpus' inline markup: checked, and converted to CoNLL-2012.
 
-A document is two header lines and then one sentence a line; ``[name words]`` marks a mention of the entity
-``name``, and mentions nest::
-
-    # id: news-001
-    # title: The old bridge
-    [council The city council] voted on Monday to close [bridge the old bridge].
-    [council It] said that [bridge the bridge] was no longer safe.
-
-From the command line: ``python -m bertlook.corpora.markup check FILE …`` and ``… convert FILE …``, which writes
-``<name>.v4_gold_conll`` beside each file.
+``[name words]`` marks a mention of the entity ``name``; the rules are in ``sample/MARKUP.md``. From the command line:
+``python -m bertlook.corpora.markup check FILE …``, and ``… convert FILE …``, which writes ``<name>.v4_gold_conll``
+beside each file.
 """
 
 from __future__ import annotations
@@ -23,21 +16,18 @@ from pathlib import Path
 
 from bertlook import BertlookError
 from bertlook.corpora import read_text, silver
-from bertlook.corpora.coreference import (
-    Document,
-    Span,
-    make_mentions,
-    sentence_spans,
-    silver_parse,
-    to_conll,
-)
+from bertlook.corpora.coreference import to_conll
+from bertlook.corpora.mentions import Document, Span, make_mentions, starts
 
 LENGTH = range(60, 121)
 #: Parts of speech a mention's head word may have: nouns, pronouns, determiners, numbers, adjectives.
 HEAD_TAGS = ("N", "PRP", "DT", "PDT", "W", "CD", "JJ", "EX", "FW", "$")
 
+#: A sentence: the number of its line, its text, and start, end (in characters) and entity of its mentions.
+Line = tuple[int, str, list[Span]]
 
-def parse_line(line: str, where: str) -> tuple[str, list[Span]]:
+
+def parse_line(line: str) -> tuple[str, list[Span]]:
     """A sentence without its brackets, and start, end (in characters) and entity of each mention.
 
     Raises
@@ -52,25 +42,25 @@ def parse_line(line: str, where: str) -> tuple[str, list[Span]]:
         if piece.startswith("["):
             match = re.fullmatch(r"\[([a-z][a-z0-9-]*) ", piece)
             if not match:
-                raise BertlookError(f"{where}: {piece.strip()!r} names no entity. Write [name words].")
+                raise BertlookError(f"{piece.strip()!r} names no entity. Write [name words].")
             stack.append((len(text), match[1]))
         elif piece == "]":
             if not stack:
-                raise BertlookError(f"{where}: a bracket closes that was not opened, after {text[-20:]!r}. Remove it.")
+                raise BertlookError(f"a bracket closes that was not opened, after {text[-20:]!r}. Remove it.")
             start, name = stack.pop()
             words = text[start:]
             if not words or words != words.strip() or words.endswith(","):
                 raise BertlookError(
-                    f"{where}: the mention {words!r} of {name} is empty, or begins or ends in a space or comma. "
+                    f"the mention {words!r} of {name} is empty, or begins or ends in a space or comma. "
                     "Put the brackets around the noun phrase."
                 )
             spans.append((start, len(text), name))
         else:
             text += piece
     if stack:
-        raise BertlookError(f"{where}: the mention of {stack[-1][1]} is not closed. Add ].")
+        raise BertlookError(f"the mention of {stack[-1][1]} is not closed. Add ].")
     if text != " ".join(text.split()):
-        raise BertlookError(f"{where}: a space too many, or a tab. Write single spaces.")
+        raise BertlookError("a space too many, or a tab. Write single spaces.")
     return text, spans
 
 
@@ -80,72 +70,61 @@ def parse_file(path: Path) -> tuple[list[Document], list[str]]:
     Checked are balance and place of the brackets, names, that entities have two mentions, that no span is
     marked twice, that head words (by the silver parse) are nominal, and the documents' length in words.
     """
-    problems: list[str] = []
-    texts: dict[str, tuple[int, list[tuple[int, str, list[Span]]]]] = {}
+    problems: list[tuple[int, str]] = []
+    texts: dict[str, tuple[int, list[Line]]] = {}
     name = ""
     for number, line in enumerate(read_text(path).split("\n"), 1):
-        where = f"{path}:{number}"
         if match := re.fullmatch(r"# id: *(\S+) *", line):
             name = match[1]
             if name in texts:
-                problems.append(f"{where}: document {name} begins a second time. Give it an id of its own.")
+                problems.append((number, f"document {name} begins a second time. Give it an id of its own."))
             texts[name] = (number, [])
         elif line.strip() and not line.startswith("#"):
             try:
-                text, spans = parse_line(line, where)
+                sentence = parse_line(line)
                 if not name:
-                    raise BertlookError(f"{where}: text before the first header. Begin a document: # id: name.")
-                texts[name][1].append((number, text, spans))
+                    raise BertlookError("text before the first header. Begin a document: # id: name.")
+                texts[name][1].append((number, *sentence))
             except BertlookError as error:
-                problems.append(str(error))
+                problems.append((number, str(error)))
     documents = []
-    for name, (number, sentences) in texts.items():
-        count = sum(len(re.findall(r"[^\W_][\w'’-]*", text)) for _, text, _ in sentences)
+    for name, (number, lines) in texts.items():
+        count = sum(len(re.findall(r"[^\W_][\w'’-]*", text)) for _, text, _ in lines)
         if count not in LENGTH:
-            problems.append(
-                f"{path}:{number}: {name} has {count} words. Make it {LENGTH.start} to {LENGTH.stop - 1} words long."
-            )
-        if sentences:
-            documents.append(_document(name, sentences, path, number, problems))
-    return documents, problems
+            remedy = f"Make it {LENGTH.start} to {LENGTH.stop - 1} words long."
+            problems.append((number, f"{name} has {count} words. {remedy}"))
+        if lines:
+            documents.append(_document(name, number, lines, problems))
+    return documents, [f"{path}:{number}: {problem}" for number, problem in problems]
 
 
-def _document(
-    name: str, sentences: list[tuple[int, str, list[Span]]], path: Path, number: int, problems: list[str]
-) -> Document:
-    words: list[str] = []
-    starts: list[int] = []
+def _document(name: str, number: int, lines: list[Line], problems: list[tuple[int, str]]) -> Document:
+    tokenized = [silver.parser().tokenizer(text) for _, text, _ in lines]
+    words = [token.text for tokens in tokenized for token in tokens]
     spans: list[Span] = []
-    for line, text, marked in sentences:
-        tokens = silver.parser().tokenizer(text)
-        first = {token.idx: len(words) + token.i for token in tokens}
-        after = {token.idx + len(token): len(words) + token.i + 1 for token in tokens}
-        for start, end, entity in marked:
-            if start in first and end in after:
-                spans.append((first[start], after[end], entity))
+    for start, tokens, (line, text, marked) in zip(starts(tokenized), tokenized, lines, strict=True):
+        for first, last, entity in marked:
+            if span := tokens.char_span(first, last):
+                spans.append((start + span.start, start + span.end, entity))
             else:
-                problems.append(
-                    f"{path}:{line}: the brackets of {entity} around {text[start:end]!r} cut a word. Put them at the "
-                    f"words' edges: {' '.join(token.text for token in tokens)!r}."
-                )
-        starts.append(len(words))
-        words += [token.text for token in tokens]
-    heads, tags = silver_parse(words, starts)
-    mentions = make_mentions(set(spans), words, tags, heads)
-    lines = {i: sentences[s][0] for s, (a, b) in enumerate(sentence_spans(starts, len(words))) for i in range(a, b)}
+                told = f"the brackets of {entity} around {text[first:last]!r} cut a word. Put them at words' edges: "
+                problems.append((line, f"{told}{' '.join(token.text for token in tokens)!r}."))
+    parsed = list(silver.parsed([token.text for token in tokens] for tokens in tokenized))
+    tags = [token.tag_ for doc in parsed for token in doc]
+    mentions = make_mentions(set(spans), words, tags, [silver.heads(doc[:]) for doc in parsed])
+    line_of = [line for tokens, (line, *_) in zip(tokenized, lines, strict=True) for _ in tokens]
     for entity, n in Counter(m.entity for m in mentions).items():
         if n == 1:
-            problems.append(f"{path}:{number}: entity {entity} of {name} has one mention only. Mark all, or none.")
+            problems.append((number, f"entity {entity} of {name} has one mention only. Mark all, or none."))
     for (start, end), n in Counter((start, end) for start, end, _ in spans).items():
         if n > 1:
-            problems.append(f"{path}:{lines[start]}: {' '.join(words[start:end])!r} is marked {n} times. Mark it once.")
+            problems.append((line_of[start], f"{' '.join(words[start:end])!r} is marked {n} times. Mark it once."))
     for m in mentions:
         if not tags[m.head].startswith(HEAD_TAGS):
-            problems.append(
-                f"{path}:{lines[m.start]}: the parser takes {words[m.head]!r} ({tags[m.head]}) for the head word of "
-                f"{' '.join(words[m.start : m.end])!r}. Check the span, or reword."
-            )
-    return Document(name, tuple(words), tuple(tags), tuple(starts), mentions, "silver parse")
+            told = f"the parser takes {words[m.head]!r} ({tags[m.head]}) for the head word of "
+            told += f"{' '.join(words[m.start : m.end])!r}. Check the span, or reword."
+            problems.append((line_of[m.start], told))
+    return Document(name, tuple(words), tuple(tags), starts(tokenized), mentions, "silver parse")
 
 
 def check(paths: Iterable[Path]) -> list[str]:
@@ -172,11 +151,11 @@ def convert(path: Path) -> str:
     documents, problems = parse_file(path)
     if problems:
         raise BertlookError(problems[0])
-    header = [
-        f"Generated from {path.name} by python -m bertlook.corpora.markup convert {path.name}",
-        f"Tokens and parts of speech are silver: {silver.parser_version()}. Mentions are annotated by hand.",
-    ]
-    return to_conll(map(_numbered, documents), header)
+    return (
+        f"# Generated from {path.name} by python -m bertlook.corpora.markup convert {path.name}\n"
+        f"# Tokens and parts of speech are silver: {silver.parser_version()}. Mentions are annotated by hand.\n"
+        + to_conll(map(_numbered, documents))
+    )
 
 
 def _numbered(document: Document) -> Document:

@@ -7,9 +7,10 @@ head, or is lifted to an ancestor. So what was a tree stays a tree, over the sam
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 Tree = tuple[tuple[int, ...], tuple[str, ...]]
+View = Callable[[Sequence[str], Sequence[str], Sequence[int], Sequence[str]], Tree]
 
 POSSESSIVES = {"'s", "’s", "'", "’"}
 NEGATIONS = {"not", "n't", "n’t", "never"}
@@ -29,42 +30,21 @@ LABELS = frozenset(
     "goeswith iobj mark mwe neg nn npadvmod nsubj nsubjpass num number parataxis pcomp pobj poss possessive preconj "
     "predet prep prt punct quantmod rcmod tmod vmod xcomp".split()
 )
-UD_LABELS = {
-    "obj": "dobj",
-    "nmod:poss": "poss",
-    "aux:pass": "auxpass",
-    "nsubj:pass": "nsubjpass",
-    "csubj:pass": "csubjpass",
-    "compound": "nn",
-    "compound:prt": "prt",
-    "nummod": "num",
-    "fixed": "mwe",
-    "det:predet": "predet",
-    "cc:preconj": "preconj",
-    "acl": "vmod",
-    "acl:relcl": "rcmod",
-    "nmod:desc": "nn",
-    "nmod:tmod": "tmod",
-    "obl:tmod": "tmod",
-    "nmod:npmod": "npadvmod",
-    "nmod:unmarked": "npadvmod",
-    "obl": "npadvmod",
-    "case": "possessive",
-}
-SPACY_LABELS = {
-    "ROOT": "root",
-    "compound": "nn",
-    "nmod": "nn",
-    "relcl": "rcmod",
-    "acl": "vmod",
-    "case": "possessive",
-    "nummod": "num",
-    "intj": "discourse",
-    "dative": "iobj",
-    "agent": "prep",
-    "attr": "xcomp",
-    "oprd": "xcomp",
-}
+
+
+def _pairs(text: str) -> dict[str, str]:
+    return dict(pair.split(">") for pair in text.split())
+
+
+UD_LABELS = _pairs(
+    "obj>dobj nmod:poss>poss aux:pass>auxpass nsubj:pass>nsubjpass csubj:pass>csubjpass compound>nn compound:prt>prt "
+    "nummod>num fixed>mwe det:predet>predet cc:preconj>preconj acl>vmod acl:relcl>rcmod nmod:desc>nn nmod:tmod>tmod "
+    "obl:tmod>tmod nmod:npmod>npadvmod nmod:unmarked>npadvmod obl>npadvmod case>possessive"
+)
+SPACY_LABELS = _pairs(
+    "ROOT>root compound>nn nmod>nn relcl>rcmod acl>vmod case>possessive nummod>num intj>discourse dative>iobj "
+    "agent>prep attr>xcomp oprd>xcomp"
+)
 
 
 class _Editor:
@@ -76,11 +56,8 @@ class _Editor:
         self.heads = [0, *heads]
         self.relations = ["", *relations]
         self.children: list[list[int]] = [[] for _ in self.words]
-        for i in self.numbers():
-            self.children[self.heads[i]].append(i)
-
-    def numbers(self) -> range:
-        return range(1, len(self.words))
+        for i, head in enumerate(heads, 1):
+            self.children[head].append(i)
 
     def base(self, i: int) -> str:
         """The relation without its subtype."""
@@ -104,8 +81,15 @@ class _Editor:
         self.heads[head] = i
         self.relations[i], self.relations[head] = self.relations[head], relation
 
-    def tree(self, labels: Sequence[str]) -> Tree:
-        return tuple(self.heads[1:]), tuple(labels)
+    def edited(self, steps: Sequence[Callable[[_Editor, int], None]], label: Callable[[_Editor, int], str]) -> Tree:
+        """The tree after each step was taken at each word, with what ``label`` then calls relations below the root."""
+        numbers = range(1, len(self.words))
+        for step in steps:
+            for i in numbers:
+                step(self, i)
+        names = {i: label(self, i) for i in numbers if self.heads[i]}
+        known = {i: name if name in LABELS - {"root"} else "dep" for i, name in names.items()}
+        return tuple(self.heads[1:]), tuple(known.get(i, "root") for i in numbers)
 
 
 def from_ud(words: Sequence[str], tags: Sequence[str], heads: Sequence[int], relations: Sequence[str]) -> Tree:
@@ -132,11 +116,7 @@ def from_ud(words: Sequence[str], tags: Sequence[str], heads: Sequence[int], rel
     - *want him to go* stays as UD has it, ``dobj`` and ``xcomp``.
     - Other relations are renamed; those without a counterpart (``vocative``, ``list``, ``orphan``, …) are ``dep``.
     """
-    tree = _Editor(words, tags, heads, relations)
-    for step in (_name, _copula, _preposition, _coordinator):
-        for i in tree.numbers():
-            step(tree, i)
-    return tree.tree([_ud_label(tree, i) for i in tree.numbers()])
+    return _Editor(words, tags, heads, relations).edited((_name, _copula, _preposition, _coordinator), _ud_label)
 
 
 def from_spacy(words: Sequence[str], tags: Sequence[str], heads: Sequence[int], relations: Sequence[str]) -> Tree:
@@ -146,11 +126,7 @@ def from_spacy(words: Sequence[str], tags: Sequence[str], heads: Sequence[int], 
     its ``cop``; after *there is* it is ``nsubj``. All conjuncts and ``cc`` hang on the first conjunct. ``acl`` with
     a subordinator is ``ccomp``; ``dative`` is ``iobj``, or ``prep`` on a preposition; others are renamed.
     """
-    tree = _Editor(words, tags, heads, relations)
-    for step in (_first_conjunct, _predicate):
-        for i in tree.numbers():
-            step(tree, i)
-    return tree.tree([_spacy_label(tree, i) for i in tree.numbers()])
+    return _Editor(words, tags, heads, relations).edited((_first_conjunct, _predicate), _spacy_label)
 
 
 def is_ud(relations: Collection[str]) -> bool:
@@ -227,15 +203,11 @@ def _preposition(tree: _Editor, i: int) -> None:
 
 def _prepositions(tree: _Editor, i: int) -> list[int]:
     """Case markers of a noun, prepositions before a gerund; not the possessive 's."""
-    cases = [j for j in tree.below(i, "case") if not _is_possessive(tree, j)]
+    cases = [j for j in tree.below(i, "case") if tree.tags[j] != "POS" and tree.words[j] not in POSSESSIVES]
     marks = [j for j in tree.below(i, "mark") if not _is_to(tree, j) and tree.words[j] not in SUBORDINATORS]
     if marks and "VBG" in {tree.tags[j] for j in [i, *tree.below(i, "aux", "cop")]}:
         cases += marks
     return sorted(cases)
-
-
-def _is_possessive(tree: _Editor, i: int) -> bool:
-    return tree.tags[i] == "POS" or tree.words[i] in POSSESSIVES
 
 
 def _is_to(tree: _Editor, i: int) -> bool:
@@ -258,8 +230,6 @@ def _ud_label(tree: _Editor, i: int) -> str:
     relation, base, word, tag, head = tree.relations[i], tree.base(i), tree.words[i], tree.tags[i], tree.heads[i]
     marks = [j for j in tree.below(i, "mark") if not _is_to(tree, j)]
     match base:
-        case _ if not head:
-            return "root"
         case "mark" if _is_to(tree, i):
             return "aux"
         case "advmod" if word in NEGATIONS:
@@ -284,8 +254,7 @@ def _ud_label(tree: _Editor, i: int) -> str:
             return "ccomp"
         case "xcomp" if tag.startswith(("JJ", "ADJ")) and not tree.below(i, "mark", "cop", "aux"):
             return "acomp"
-    label = UD_LABELS.get(relation) or UD_LABELS.get(base, base)
-    return label if label in LABELS - {"root"} else "dep"
+    return UD_LABELS.get(relation) or UD_LABELS.get(base, base)
 
 
 # ----------------------------------------------------------------------------------------------- spaCy, step by step
@@ -311,13 +280,9 @@ def _predicate(tree: _Editor, i: int) -> None:
 
 
 def _spacy_label(tree: _Editor, i: int) -> str:
-    relation, head = tree.relations[i], tree.heads[i]
-    match relation:
-        case _ if not head:
-            return "root"
-        case "dative" if tree.tags[i] in {"IN", "TO"}:
-            return "prep"
-        case "acl" if tree.below(i, "mark"):
-            return "ccomp"
-    label = SPACY_LABELS.get(relation, relation)
-    return label if label in LABELS - {"root"} else "dep"
+    relation = tree.relations[i]
+    if relation == "dative" and tree.tags[i] in {"IN", "TO"}:
+        return "prep"
+    if relation == "acl" and tree.below(i, "mark"):
+        return "ccomp"
+    return SPACY_LABELS.get(relation, relation)

