@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -34,6 +35,8 @@ MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9d
 TOKEN_CLASSES = ("cls", "sep", "punct", "other")
 CLS, SEP, PUNCT, OTHER = range(4)
 
+#: Where BERT-like models keep the output projection of a layer's heads.
+OUTPUT_PROJECTION = re.compile(r"attention\.(output\.dense|out_lin|dense)$")
 
 #: Under this name transformers finds the one attention function through which attention is read and changed.
 IMPLEMENTATION = "bertlook"
@@ -171,6 +174,18 @@ class Encoder:
         classes[marks] = PUNCT
         classes[start], classes[end] = CLS, SEP
         return classes
+
+    @cached_property
+    def output_projections(self) -> list[torch.nn.Linear]:
+        """The linear map after each layer's heads; layers that share one (ALBERT) have the same."""
+        found = [module for name, module in self.model.named_modules() if OUTPUT_PROJECTION.search(name)]
+        fits = all(getattr(one, "in_features", 0) % self.heads == 0 for one in found)
+        if not found or not fits or self.layers % len(found):
+            raise BertlookError(
+                f"model {self.name!r}: the output projection of its heads is not where BERT-like models keep it, so "
+                "what they pass on cannot be computed. Choose BERT, RoBERTa, ELECTRA, DistilBERT or ALBERT."
+            )
+        return [one for one in found for _ in range(self.layers // len(found))]
 
     def token_name(self, token_class: str) -> str:
         """What to call a class; a special one as the tokenizer spells it: ``"cls"`` → ``"[CLS]"`` for BERT."""

@@ -1,11 +1,12 @@
-"""Changing the forward pass: tokens masked, gradients of attention weights (§3.2), attention taken away."""
+"""Inside the forward pass: tokens masked, vectors passed on, gradients of weights (§3.2), attention taken away."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pandas as pd
 import torch
 from torch import Tensor
 from torch.nn.functional import cosine_similarity, cross_entropy
@@ -14,10 +15,11 @@ from tqdm.auto import tqdm
 from bertlook import BertlookError
 from bertlook.attention import Batch, Segment, batches
 from bertlook.encoder import PUNCT, TOKEN_CLASSES, Encoder, tapped
-from bertlook.statistics import GroupedMean
+from bertlook.statistics import GroupedMean, interval
 
 #: What a change is measured in: the masked-LM loss in nats a masked token, or the final states.
 MASKED_LM, STATES = "masked_lm", "states"
+UNITS = {MASKED_LM: "nats a masked token", STATES: "cosine distance of the final states"}
 #: Ways of taking attention away, and what then becomes of the row.
 TAKES, RESTS = ("all", "part", "random"), ("dropped", "renormalised")
 #: All classes of token together: without its attention a head is off.
@@ -51,7 +53,7 @@ def read(encoder: Encoder, segments: Sequence[Segment], progress: str | None, bu
             bar.update(len(batch.index))
 
 
-# What the model is run for
+# ------------------------------------------------------------------------------------- what the model is run for
 
 
 def wide(values: Tensor) -> Tensor:
@@ -62,13 +64,8 @@ def wide(values: Tensor) -> Tensor:
 def mask_tokens(encoder: Encoder, batch: Batch, seed: int = 0, rate: float = 0.15) -> tuple[Batch, Tensor]:
     """Mask as in BERT's pre-training: of the chosen tokens 80% become the mask, 10% a random one, 10% stay.
 
-    Which tokens depends on the seed and on the segment's number only, not on its batch.
-
-    Returns
-    -------
-    Batch, Tensor [batch, token]
-        The batch as the model reads it, its classes those of the tokens it sees; and what is to be predicted,
-        −100 elsewhere.
+    Which tokens depends on the seed and on the segment's number only, not on its batch. Returns the batch as the
+    model reads it, its classes those of the tokens it sees, and what is to be predicted [batch, token], −100 elsewhere.
     """
     if encoder.tokenizer.mask_token_id is None:
         raise BertlookError(f"model {encoder.name!r}: its tokenizer has no mask token. Use loss={STATES}.")
@@ -114,22 +111,46 @@ def prepared(encoder: Encoder, batch: Batch, loss: str, seed: int) -> tuple[Batc
     return masked, lambda: masked_lm_loss(encoder, masked, labels)
 
 
-# Gradients of attention weights
+# ------------------------------------------------------------------------------- what heads pass on, and gradients
+
+
+def transformed(value: Tensor, projection: torch.nn.Linear) -> Tensor:
+    """``f(x)``: each head's value vectors through its slice of the output projection, without the latter's bias.
+
+    ``value`` [batch, head, key, dimension] → [batch, head, key, hidden]. The attention block's output is the
+    projection's bias plus, over heads and keys, the sum of ``α f(x)``.
+    """
+    slices = projection.weight.view(projection.out_features, value.shape[1], value.shape[3])
+    return torch.einsum("bhkd,ohd->bhko", value, slices)
+
+
+def norms(encoder: Encoder, batch: Batch) -> dict[str, Tensor]:
+    """What heads attend to and what they pass on (Kobayashi et al. 2020), each [layer, batch, head, query, key].
+
+    ``attention`` is ``α``, ``norm`` ``‖α f(x)‖``, and ``value_norm`` ``‖f(x)‖``, the same for each query.
+    """
+    kept: list[tuple[Tensor, Tensor]] = []
+
+    def keep(layer: int, scores: Tensor, value: Tensor) -> Tensor:
+        weights = scores.softmax(-1)
+        lengths = transformed(value, encoder.output_projections[layer]).norm(dim=-1)
+        kept.append((weights, lengths[:, :, None].expand_as(weights)))
+        return weights
+
+    with tapped(keep), torch.inference_mode():
+        final_states(encoder, batch)
+        weights, values = (torch.stack(one) for one in zip(*kept, strict=True))
+        return {"attention": weights, "norm": weights * values, "value_norm": values}
 
 
 def objective(
     encoder: Encoder, batch: Batch, loss: str, seed: int = 0, directions: int = 4
 ) -> tuple[Batch, Callable[[], Tensor]]:
-    """What gradients are taken of.
+    """What gradients are taken of: the batch as the model reads it, and a function that gives [objective, batch].
 
     ``masked_lm`` is the loss itself. ``states`` is ``⟨v, h⟩``, all final states of the segment along random
     directions ``v`` of standard normal numbers; over these, the mean of an absolute gradient is ``√(2/π)`` times
     the length of the states' gradient.
-
-    Returns
-    -------
-    Batch, function
-        The batch as the model reads it, and a function that runs the model: Tensor [objective, batch].
     """
     batch, run = prepared(encoder, batch, loss, seed)
     if loss == MASKED_LM:
@@ -146,12 +167,8 @@ def gradients(encoder: Encoder, batch: Batch, loss: str, seed: int = 0, directio
     """``|∂L/∂α|`` for every attention weight (§3.2): how much the loss hangs on it, others held as they are.
 
     A weight is changed by itself, its row not renormalised; what it changes in later layers counts. ``L`` is each
-    segment's own, so gradients do not depend on the batch.
-
-    Returns
-    -------
-    Tensor [layer, batch, head, query, key], Batch
-        Mean over the objectives of the absolute gradients, and the batch as the model read it.
+    segment's own, so gradients do not depend on the batch. Returns the mean over the objectives
+    [layer, batch, head, query, key], and the batch as the model read it.
     """
     kept: list[Tensor] = []
 
@@ -169,7 +186,7 @@ def gradients(encoder: Encoder, batch: Batch, loss: str, seed: int = 0, directio
     return total / len(values), batch
 
 
-# Attention taken away
+# ------------------------------------------------------------------------------------------ attention taken away
 
 
 @dataclass(frozen=True)
@@ -206,14 +223,9 @@ class Intervention:
                 known(f"intervention: {what}", place, range(1, count + 1))
 
     def applied(self, weights: Tensor, classes: Tensor, ranks: Tensor) -> Tensor:
-        """The weights of the heads concerned after it.
+        """The weights [batch, head, query, key] after it, ``head`` apart; ``classes`` [batch, key].
 
-        Parameters
-        ----------
-        weights : Tensor [batch, head, query, key]
-        classes : Tensor [batch, key]
-        ranks : Tensor [batch, key]
-            Random numbers: ``"random"`` takes tokens in their order, lowest first.
+        ``ranks`` [batch, key] are random numbers: ``"random"`` takes tokens in their order, lowest first.
         """
         member = classes >= 0 if self.token_class == EVERY else classes == TOKEN_CLASSES.index(self.token_class)
         theirs = weights * member[:, None, None]
@@ -230,10 +242,7 @@ class Intervention:
         return changed
 
     def run(self, forward: Callable[[], Tensor], batch: Batch, ranks: Tensor) -> tuple[Tensor, Tensor]:
-        """What ``forward`` gives under it, and the mass that it takes from a row, [batch].
-
-        The mass is the mean over the rows of the layers and heads concerned.
-        """
+        """What ``forward`` gives under it, and the mass it takes, mean over rows of its layers and heads [batch]."""
         masses: list[Tensor] = []
         heads = slice(None) if self.head is None else slice(self.head - 1, self.head)
 
@@ -251,10 +260,22 @@ class Intervention:
         return result, row_mean(torch.stack(masses).mean(0), batch)
 
 
+def battery(encoder: Encoder, token_class: str) -> list[Intervention]:
+    """The interventions on one class: everywhere, rows dropped or renormalised; and dropped in each layer alone."""
+    everywhere = [Intervention(token_class, take, rest) for rest in RESTS for take in TAKES]
+    layers = range(1, encoder.layers + 1)
+    return everywhere + [Intervention(token_class, take, layer=layer) for layer in layers for take in TAKES]
+
+
+def heads_off(encoder: Encoder) -> list[Intervention]:
+    """Each head switched off by itself."""
+    layers, heads = range(1, encoder.layers + 1), range(1, encoder.heads + 1)
+    return [Intervention(EVERY, layer=layer, head=head) for layer in layers for head in heads]
+
+
 def row_mean(values: Tensor, batch: Batch) -> Tensor:
     """Mean over each segment's tokens, [batch, token] → [batch]; padding may hold anything finite."""
-    mask = batch.mask.to(values.dtype)
-    return (values * mask).sum(1) / mask.sum(1)
+    return (wide(values) * batch.mask).sum(1) / batch.mask.sum(1)
 
 
 def random_ranks(seed: int, number: int, length: int) -> Tensor:
@@ -293,12 +314,8 @@ def intervene(
 ) -> dict[Intervention, Change]:
     """Run the model with and without each intervention, and measure what each changed.
 
-    Parameters
-    ----------
-    loss : str, optional
-        ``"masked_lm"`` or ``"states"``; the first that the model has if None.
-    seed : int
-        Of the masking, and of which tokens are the random ones: one order a segment, the same in all layers.
+    ``loss`` is ``"masked_lm"`` or ``"states"``; the first that the model has if None. ``seed`` is of the masking, and
+    of which tokens are the random ones: one order a segment, the same in all layers.
     """
     loss = loss or losses_of(encoder)[0]
     for each in interventions:
@@ -312,3 +329,14 @@ def intervene(
             for each, measure in measures.items():
                 measure.update(before, *each.run(forward, seen, ranks), seen)
     return measures
+
+
+def table(changes: Mapping[Intervention, Change]) -> pd.DataFrame:
+    """``token_class, take, rest, layer, head, measure, change, low, high, mass, n``; no layer or head means all."""
+    rows = []
+    for each, measure in changes.items():
+        change, mass = measure.compute().tolist()
+        low, high = map(float, interval(measure.resample()[:, 0]))
+        found = {"measure": measure.loss, "change": change, "low": low, "high": high, "mass": mass}
+        rows.append(vars(each) | found | {"n": int(measure.count.sum())})
+    return pd.DataFrame(rows).astype({"layer": "Int64", "head": "Int64"})
