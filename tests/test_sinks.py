@@ -299,9 +299,12 @@ def test_tables_for_reading_say_units_and_intervals(minilm, encoder):
     head = norms_columns(in_words(norms_table(norms, 3).query("layer == 2"), encoder, "cls"))
     assert head["Token"][0] == "[CLS]" and all(text.endswith("%") for text in head["Share of the weights"])
     everywhere = interventions_columns(in_words(effects.query("layer.isna()"), encoder, "cls"))
-    assert everywhere["Taken away"][0] == "all from [CLS]" and list(everywhere)[-1] == f"Change ({UNITS[STATES]}), 95%"
+    assert (
+        everywhere["Taken away"][0] == "dropped: all from [CLS]"
+        and list(everywhere)[-1] == f"Change ({UNITS[STATES]}), 95%"
+    )
     shown = questions_columns(asked)
-    assert shown["Answer"] == list(asked["verdict"]) and shown["Measured"][0].endswith("mean token: yes above 2")
+    assert shown["Answer"] == list(asked["verdict"]) and shown["Question"][0].endswith("mean token (yes above 2)")
     row = asked.iloc[0]
     assert shown["Value, 95%"][0] == f"{row['value']:.3g} ({row['low']:.3g} to {row['high']:.3g})"
 

@@ -143,8 +143,7 @@ def interventions_columns(table: pd.DataFrame) -> dict[str, Sequence[str]]:
     """Interventions in all layers, for reading."""
     changes = [f"{row.change:.4f} ({row.low:.4f} to {row.high:.4f})" for row in table.itertuples()]
     return {
-        "Taken away": list(table["take"]),
-        "The rest": list(table["rest"]),
+        "Taken away": [f"{row.rest}: {row.take}" for row in table.itertuples()],
         "Mass of a row": [number(x, "share") for x in table["mass"]],
         f"Change ({table['measure'].iloc[0]}), 95%": changes,
     }
@@ -153,8 +152,7 @@ def interventions_columns(table: pd.DataFrame) -> dict[str, Sequence[str]]:
 def questions_columns(questions: pd.DataFrame) -> dict[str, Sequence[str]]:
     """The questions with their answers, for reading."""
     return {
-        "Question": list(questions["question"]),
-        "Measured": [f"{row.rule}: yes above {row.threshold:g}" for row in questions.itertuples()],
+        "Question": [f"{row.question}: {row.rule} (yes above {row.threshold:g})" for row in questions.itertuples()],
         "Value, 95%": [f"{row.value:.3g} ({row.low:.3g} to {row.high:.3g})" for row in questions.itertuples()],
         "Answer": list(questions["verdict"]),
     }
