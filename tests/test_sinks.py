@@ -4,6 +4,7 @@ import pytest
 import torch
 from transformers import BertConfig, BertModel
 
+from bertlook import figures
 from bertlook.attention import pad
 from bertlook.encoder import TOKEN_CLASSES, load
 from bertlook.interventions import MASKED_LM, STATES, UNITS, battery, heads_off, intervene, table
@@ -31,6 +32,7 @@ from bertlook.sinks import (
     sink,
     words,
 )
+from looking import check
 
 
 @pytest.fixture(scope="module")
@@ -292,6 +294,18 @@ def test_tables_and_figures_name_classes_as_the_model_spells_them(encoder):
     told = in_words(rows, encoder, "sep")
     assert told["token_class"].tolist() == ["[CLS]", "[SEP]", ". or ,", "other tokens"]
     assert told["measure"].iloc[0] == "nats a masked token" and told["take"].iloc[0] == "from [SEP], at most half a row"
+
+
+def test_figures_of_a_labelled_table_say_which_token_and_loss(minilm, encoder):
+    told = in_words(importance_table(minilm[1]), encoder, "cls")
+    labels = dict(xlabel="layer", ylabel="mean |gradient| of a weight", unit="number", name="gradients")
+    picture = figures.lines(
+        told, "layer", "mean_abs_gradient", "token_class", low="low", high="high", panel="loss", log=True, **labels
+    )
+    check(picture, "layer", "mean |gradient| of a weight")
+    first = told.iloc[0]["mean_abs_gradient"]
+    assert f"Final states, in random directions: [CLS]: {first:.3g} at 1" in picture.alt
+    assert picture.figure.axes[0].get_yscale() == "log"
 
 
 def test_tables_for_reading_say_units_and_intervals(minilm, encoder):

@@ -18,7 +18,8 @@ from bertlook.interventions import MASKED_LM, STATES, UNITS, Change, Interventio
 from bertlook.results import CANNOT_TELL, DOES_NOT, NOT_MEASURED, REPLICATES, Claim, number, published, same_depth
 from bertlook.statistics import GroupedMean, estimates, interval
 
-Measures, Changes = Mapping[str, "ByKeyClass"], Mapping[Intervention, Change]
+Measures = Mapping[str, "ByKeyClass"]
+Changes = Mapping[Intervention, Change]
 N = len(TOKEN_CLASSES)
 PAPER = published()["surface"]
 
@@ -141,7 +142,7 @@ def norms_columns(norms: pd.DataFrame) -> dict[str, Sequence[str]]:
 
 def interventions_columns(table: pd.DataFrame) -> dict[str, Sequence[str]]:
     """Interventions in all layers, for reading."""
-    changes = [f"{row.change:.4f} ({row.low:.4f} to {row.high:.4f})" for row in table.itertuples()]
+    changes = [f"{number(row.change)} ({number(row.low)} to {number(row.high)})" for row in table.itertuples()]
     return {
         "Taken away": [f"{row.rest}: {row.take}" for row in table.itertuples()],
         "Mass of a row": [number(x, "share") for x in table["mass"]],
@@ -151,9 +152,10 @@ def interventions_columns(table: pd.DataFrame) -> dict[str, Sequence[str]]:
 
 def questions_columns(questions: pd.DataFrame) -> dict[str, Sequence[str]]:
     """The questions with their answers, for reading."""
+    values = [f"{number(row.value)} ({number(row.low)} to {number(row.high)})" for row in questions.itertuples()]
     return {
         "Question": [f"{row.question}: {row.rule} (yes above {row.threshold:g})" for row in questions.itertuples()],
-        "Value, 95%": [f"{row.value:.3g} ({row.low:.3g} to {row.high:.3g})" for row in questions.itertuples()],
+        "Value, 95%": values,
         "Answer": list(questions["verdict"]),
     }
 
@@ -199,8 +201,7 @@ def quantities(passed: Measures, importance: Measures, changes: Changes, token_c
     hanging = {"gradient-small": estimate(of_others, slopes), "sensitive": estimate(of_the_mean, slopes)}
     causing = {"no-op-cause": over_half("dropped"), "renormalised": over_half("renormalised")}
     causes = f"{int(change.count.sum()):,} segments, {UNITS[change.loss]}"
-    tables = estimates(passing, n), estimates(hanging, of), estimates(causing, causes)
-    return pd.concat(tables, ignore_index=True)
+    return pd.concat([estimates(passing, n), estimates(hanging, of), estimates(causing, causes)], ignore_index=True)
 
 
 CLAIMS = (
