@@ -11,6 +11,7 @@ import torch
 from transformers import AutoModel, BertConfig, BertForMaskedLM, BertModel
 
 from bertlook import encoder as encoders
+from bertlook.attention import Segment
 from bertlook.corpora.text import segments as read_segments
 from browsing import CHROMIUM
 
@@ -66,6 +67,21 @@ def tiny_folder(encoder, tmp_path_factory):
     BertForMaskedLM(config).save_pretrained(folder)
     encoder.tokenizer.save_pretrained(folder)
     return folder
+
+
+@pytest.fixture(scope="session")
+def tiny(tiny_folder):
+    """Two layers, three heads and a masked-LM head, in float64."""
+    return encoders.load(str(tiny_folder), dtype="float64", masked_lm=True)
+
+
+@pytest.fixture(scope="session")
+def short(segments):
+    """Real words in short segments of different lengths."""
+    return [
+        Segment((*s.ids[: 8 + i], s.ids[-1]), (*s.types[: 8 + i], s.types[-1]), s.document)
+        for i, s in enumerate(segments[:4])
+    ]
 
 
 @pytest.fixture

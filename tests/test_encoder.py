@@ -1,3 +1,5 @@
+import logging
+
 import pytest
 import torch
 from transformers import (
@@ -88,6 +90,16 @@ def test_a_masked_lm_head_is_loaded_or_missed(tiny_folder):
     assert encoders.load(str(tiny_folder), masked_lm=True).model.config.num_hidden_layers == 2
     with pytest.raises(BertlookError, match="no masked-LM head"):
         encoders.load("minilm", masked_lm=True)
+
+
+def test_a_head_is_taken_where_there_is_one_and_no_report_is_shown(tiny_folder):
+    said = []
+    handler = logging.Handler()
+    handler.emit = said.append
+    logging.getLogger("transformers").addHandler(handler)
+    with_head, without = (encoders.load(name, masked_lm=None).model for name in (str(tiny_folder), "minilm"))
+    logging.getLogger("transformers").removeHandler(handler)
+    assert with_head.base_model is not with_head and without.base_model is without and not said
 
 
 @pytest.mark.parametrize(

@@ -1,68 +1,38 @@
-import re
-
 import numpy as np
+import pandas as pd
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from transformers import (
-    AlbertConfig,
-    AlbertModel,
-    BertConfig,
-    BertModel,
-    DistilBertConfig,
-    DistilBertForMaskedLM,
-    ElectraConfig,
-    ElectraForMaskedLM,
-    RobertaConfig,
-    RobertaModel,
-)
+from transformers import BertConfig, BertModel
 
-from bertlook import BertlookError
-from bertlook.attention import Segment, pad
-from bertlook.encoder import CLS, OTHER, PUNCT, SEP, TOKEN_CLASSES, load, tapped
+from bertlook import figures
+from bertlook.attention import pad
+from bertlook.encoder import TOKEN_CLASSES, load
+from bertlook.interventions import MASKED_LM, STATES, UNITS, battery, heads_off, intervene, table
+from bertlook.results import CANNOT_TELL, DOES_NOT, NOT_MEASURED, REPLICATES, judge
 from bertlook.sinks import (
-    MASKED_LM,
-    STATES,
+    CLAIMS,
+    QUESTIONS,
     ByKeyClass,
-    Intervention,
-    battery,
-    final_states,
-    gradients,
-    heads_off,
+    answer,
+    by_layer,
+    elsewhere,
     importance,
     importance_table,
-    intervene,
-    interventions_table,
-    mask_tokens,
-    masked_lm_loss,
+    in_words,
+    interventions_columns,
     no_op,
+    norms_columns,
     norms_table,
-    objective,
-    output_projections,
+    orders,
     passed,
-    random_ranks,
+    quantities,
+    questions,
+    questions_columns,
+    relation,
     sink,
-    transformed,
-    verdicts,
+    words,
 )
-
-TAKES = [(take, rest) for take in ("all", "part", "random") for rest in ("dropped", "renormalised")]
-
-
-@pytest.fixture(scope="module")
-def tiny(tiny_folder):
-    """Two layers, three heads and a masked-LM head, in float64."""
-    return load(str(tiny_folder), dtype="float64", masked_lm=True)
-
-
-@pytest.fixture(scope="module")
-def short(segments):
-    """Real words in short segments of different lengths."""
-    return [
-        Segment((*s.ids[: 8 + i], s.ids[-1]), (*s.types[: 8 + i], s.types[-1]), s.document)
-        for i, s in enumerate(segments[:4])
-    ]
+from looking import check
 
 
 @pytest.fixture(scope="module")
@@ -106,116 +76,6 @@ def built(encoder, tmp_path_factory):
     return build
 
 
-def attention_of(encoder, batch):
-    """Weights [layer, batch, head, query, key] and values [layer, batch, head, key, dimension], read by the tap."""
-    kept = []
-
-    def keep(layer, scores, value):
-        kept.append((scores.softmax(-1), value))
-        return kept[-1][0]
-
-    with tapped(keep), torch.inference_mode():
-        final_states(encoder, batch)
-    return tuple(torch.stack(one) for one in zip(*kept, strict=True))
-
-
-# Masking and losses
-
-
-def test_tokens_are_masked_as_in_pre_training(tiny):
-    items = [Segment((101, *[2000 + i] * 98, 102), (0,) * 100) for i in range(300)]
-    batch = pad(tiny, items, list(range(300)))
-    masked, labels = mask_tokens(tiny, batch, seed=1)
-    chosen = labels >= 0
-    assert (chosen.sum(1) == 15).all() and not chosen[:, [0, -1]].any()
-    assert (labels[chosen] == batch.ids[chosen]).all() and (masked.ids[~chosen] == batch.ids[~chosen]).all()
-    mask, same = (masked.ids[chosen] == other for other in (tiny.tokenizer.mask_token_id, batch.ids[chosen]))
-    assert float(mask.double().mean()) == pytest.approx(0.8, abs=0.02)
-    assert float(same.double().mean()) == pytest.approx(0.1, abs=0.02)
-
-
-def test_masking_depends_on_the_segment_and_not_on_its_batch(tiny, short):
-    together, labels = mask_tokens(tiny, pad(tiny, short, [0, 1, 2, 3]), seed=5)
-    for i, segment in enumerate(short):
-        alone, expected = mask_tokens(tiny, pad(tiny, [segment], [i]), seed=5)
-        assert torch.equal(together.ids[i, : len(segment)], alone.ids[0])
-        assert torch.equal(labels[i, : len(segment)], expected[0])
-    assert not torch.equal(labels, mask_tokens(tiny, pad(tiny, short, [0, 1, 2, 3]), seed=6)[1])
-
-
-def test_the_loss_is_transformers_own_for_each_segment(tiny, short):
-    batch, labels = mask_tokens(tiny, pad(tiny, short, [0, 1, 2, 3]))
-    found = masked_lm_loss(tiny, batch, labels)
-    for i, segment in enumerate(short):
-        alone, expected = mask_tokens(tiny, pad(tiny, [segment], [i]))
-        loss = tiny.model(**alone.inputs(tiny), labels=expected).loss
-        torch.testing.assert_close(found[i], loss)
-
-
-# Gradients
-
-
-@pytest.mark.parametrize("loss", [MASKED_LM, STATES])
-def test_gradients_are_finite_differences_of_one_weight(tiny, short, loss):
-    """Each weight moved by itself through the tap, both ways; the row is not renormalised."""
-    batch = pad(tiny, short[:2], [0, 1])
-    found, _ = gradients(tiny, batch, loss, seed=2, directions=1)
-    _, run = objective(tiny, batch, loss, seed=2, directions=1)
-    lengths = [len(s) for s in short[:2]]
-
-    def moved(place, step):
-        def tap(layer, scores, value):
-            weights = scores.softmax(-1)
-            if layer == place[0]:
-                weights = weights.clone()
-                weights[place[1:]] += step
-            return weights
-
-        with tapped(tap), torch.inference_mode():
-            return run().sum()
-
-    chance = np.random.default_rng(0)
-    seen = []
-    for layer in range(2):
-        for segment, length in enumerate(lengths):
-            for head in range(3):
-                for query, key in chance.integers(length, size=(4, 2)).tolist():
-                    place = (layer, segment, head, query, key)
-                    expected = (moved(place, 1e-5) - moved(place, -1e-5)).abs() / 2e-5
-                    assert float(found[place]) == pytest.approx(float(expected), rel=1e-4, abs=1e-9)
-                    seen.append(float(expected))
-    assert max(seen) > 1e-6
-
-
-def test_the_sensitivity_is_the_mean_over_random_directions(tiny, short):
-    """By its definition √(2/π) times the length of the gradient of the states, over many directions."""
-    batch = pad(tiny, short[:1], [0])
-    found, _ = gradients(tiny, batch, STATES, directions=400)
-    step, place = 1e-5, (0, 0, 1, 2, 3)
-
-    def states(sign):
-        def tap(layer, scores, value):
-            weights = scores.softmax(-1).clone()
-            if layer == place[0]:
-                weights[place[1:]] += sign * step
-            return weights
-
-        with tapped(tap), torch.inference_mode():
-            return final_states(tiny, batch)
-
-    length = (states(1) - states(-1)).norm() / (2 * step)
-    assert float(found[place]) == pytest.approx(float(length) * (2 / np.pi) ** 0.5, rel=0.15)
-
-
-@pytest.mark.parametrize("loss", [MASKED_LM, STATES])
-def test_gradients_do_not_depend_on_the_batch(tiny, short, loss):
-    together, _ = gradients(tiny, pad(tiny, short, [0, 1, 2, 3]), loss)
-    for i, segment in enumerate(short):
-        alone, _ = gradients(tiny, pad(tiny, [segment], [i]), loss)
-        n = len(segment)
-        torch.testing.assert_close(together[:, i, :, :n, :n], alone[:, 0])
-
-
 def test_by_key_class_is_the_loop_over_weights(tiny, short):
     batch = pad(tiny, short, [0, 1, 2, 3])
     values = torch.rand(2, 4, 3, *[batch.ids.shape[1]] * 2)
@@ -235,89 +95,22 @@ def test_by_key_class_is_the_loop_over_weights(tiny, short):
 
 
 def test_a_model_with_the_head_has_both_importances(tiny, encoder, short):
-    table = importance_table(importance(tiny, short, progress=None))
+    table = importance_table(importance(tiny, short, 0, progress=None))
     assert list(table.columns)[:5] == ["layer", "token_class", "loss", "mean_abs_gradient", "n"]
     assert table["loss"].unique().tolist() == [MASKED_LM, STATES] and len(table) == 2 * 2 * 4
     assert table["layer"].tolist()[:5] == [1, 1, 1, 1, 2]
     some = table[table["n"] > 0]
     assert (some["mean_abs_gradient"] > 0).all() and (some["low"] <= some["mean_abs_gradient"]).all()
-    assert list(importance(encoder, short[:1], progress=None)) == [STATES]
-    with pytest.raises(BertlookError, match="without a masked-LM head"):
-        importance(encoder, short, [MASKED_LM], progress=None)
-    with pytest.raises(BertlookError, match="loss 'mlm' is not known"):
-        importance(encoder, short, ["mlm"], progress=None)
-    with pytest.raises(BertlookError, match="loss 'mlm' is not known"):
-        intervene(encoder, short, [], "mlm", progress=None)
+    assert list(importance(encoder, short[:1], 0, progress=None)) == [STATES]
 
 
 def test_half_precision_counts_exactly(tiny_folder, segments):
     """256 is the last whole number up to which bfloat16 can count."""
     half, full = (load(str(tiny_folder), dtype=dtype, masked_lm=True) for dtype in ("bfloat16", "float32"))
-    found, expected = (passed(model, segments, progress=None).weights for model in (half, full))
+    found, expected = (passed(model, segments, progress=None)["attention"] for model in (half, full))
     assert torch.equal(found.count, expected.count)
     torch.testing.assert_close(found.compute(), expected.compute(), rtol=0.02, atol=1e-4)
-    assert importance(half, segments[:2], progress=None)[STATES].compute().nanmean() > 0
-
-
-# What is passed on
-
-
-@pytest.mark.parametrize(
-    "model",
-    [
-        BertModel(BertConfig(hidden_size=24, num_hidden_layers=2, num_attention_heads=3, intermediate_size=32)),
-        RobertaModel(
-            RobertaConfig(
-                vocab_size=30522, hidden_size=24, num_hidden_layers=2, num_attention_heads=3, intermediate_size=32
-            )
-        ),
-        ElectraForMaskedLM(
-            ElectraConfig(hidden_size=24, num_hidden_layers=2, num_attention_heads=3, embedding_size=12)
-        ),
-        DistilBertForMaskedLM(DistilBertConfig(dim=24, n_layers=2, n_heads=3, hidden_dim=32)),
-        AlbertModel(
-            AlbertConfig(
-                vocab_size=30522, hidden_size=24, num_hidden_layers=2, num_attention_heads=3, intermediate_size=32
-            )
-        ),
-    ],
-    ids=["bert", "roberta", "electra", "distilbert", "albert"],
-)
-def test_passed_vectors_add_up_to_what_the_block_puts_out(model, encoder, short, tmp_path):
-    for name, parameter in model.named_parameters():
-        if name.endswith("bias"):
-            torch.nn.init.normal_(parameter)
-    model.save_pretrained(tmp_path)
-    encoder.tokenizer.save_pretrained(tmp_path)
-    loaded = load(str(tmp_path))
-    projections = output_projections(loaded)
-    outputs = []
-    hooks = [one.register_forward_hook(lambda _, __, out: outputs.append(out)) for one in dict.fromkeys(projections)]
-    batch = pad(loaded, short, [0, 1, 2, 3])
-    weights, values = attention_of(loaded, batch)
-    for hook in hooks:
-        hook.remove()
-    for layer, (projection, output) in enumerate(zip(projections, outputs, strict=True)):
-        f = transformed(values[layer], projection)
-        total = torch.einsum("bhqk,bhko->bqo", weights[layer], f) + projection.bias
-        torch.testing.assert_close(total, output, atol=1e-5, rtol=1e-5)
-
-
-def test_norms_are_those_recomputed_head_by_head(encoder, short):
-    found = passed(encoder, short, progress=None)
-    norms = ByKeyClass(encoder.layers, encoder.heads)
-    for i, segment in enumerate(short):
-        batch = pad(encoder, [segment], [i])
-        weights, values = attention_of(encoder, batch)
-        each = torch.zeros_like(weights)
-        for l, projection in enumerate(output_projections(encoder)):
-            for h in range(encoder.heads):
-                part = projection.weight[:, h * 32 : (h + 1) * 32]
-                for j in range(len(segment)):
-                    vectors = weights[l, 0, h, :, j, None] * (part @ values[l, 0, h, j])
-                    each[l, 0, h, :, j] = vectors.norm(dim=-1)
-        norms.update(each, batch)
-    torch.testing.assert_close(found.norms.total, norms.total, atol=1e-4, rtol=1e-4)
+    assert importance(half, segments[:2], 0, progress=None)[STATES].compute().nanmean() > 0
 
 
 def test_the_norms_table_adds_up(minilm_passed, encoder):
@@ -329,168 +122,7 @@ def test_the_norms_table_adds_up(minilm_passed, encoder):
     assert table["layer"].nunique() == encoder.layers and (table["n"] > 0).all()
 
 
-def test_where_the_projection_is_unknown_it_is_said(encoder, monkeypatch):
-    monkeypatch.setattr("bertlook.sinks.OUTPUT_PROJECTION", re.compile("nowhere"))
-    with pytest.raises(BertlookError, match=r"output projection .* not where BERT-like models keep it"):
-        output_projections(encoder)
-
-
-# Interventions
-
-
-def plain(weights, classes, order, token_class, take, rest):
-    """The definition for one row: a list of weights, the tokens' classes, the random order."""
-    chosen = [c == token_class for c in classes]
-    mass = sum(w for w, c in zip(weights, chosen, strict=True) if c)
-    left = sum(weights) - mass
-    result = list(weights)
-    if take == "random":
-        budget = min(mass, left)
-        for place in order:
-            if not chosen[place]:
-                taken = min(budget, result[place])
-                result[place] -= taken
-                budget -= taken
-    else:
-        share = 1 if take == "all" else min(1, left / mass) if mass else 0
-        result = [w * (1 - share) if c else w for w, c in zip(weights, chosen, strict=True)]
-    if rest == "renormalised":
-        result = [w * sum(weights) / max(sum(result), 1e-9) for w in result]
-    return result
-
-
-rows = st.lists(st.tuples(st.floats(0.001, 1), st.sampled_from([CLS, SEP, PUNCT, OTHER])), min_size=2, max_size=8)
-
-
-@given(row=rows, case=st.sampled_from(TAKES), token_class=st.sampled_from(TOKEN_CLASSES), seed=st.integers(0, 99))
-@settings(max_examples=150, deadline=None)
-def test_an_intervention_is_what_its_definition_says_of_a_row(row, case, token_class, seed):
-    classes = [c for _, c in row]
-    total = sum(w for w, _ in row)
-    weights = [w / total for w, _ in row]
-    ranks = random_ranks(seed, 0, len(row))
-    intervention = Intervention(token_class, *case)
-    tensor = torch.tensor(weights, dtype=torch.float64)[None, None, None]
-    found = intervention.applied(tensor, torch.tensor([classes]), ranks[None])[0, 0, 0]
-    expected = plain(weights, classes, ranks.argsort().tolist(), TOKEN_CLASSES.index(token_class), *case)
-    np.testing.assert_allclose(found.numpy(), expected, atol=1e-9)
-    assert found.min() > -1e-12 and found.sum() < 1 + 1e-9
-
-
-@pytest.mark.parametrize("loss", [MASKED_LM, STATES])
-def test_taking_from_an_empty_class_changes_nothing(tiny, loss):
-    """Segments without a comma or full stop."""
-    items = [Segment((101, *range(2100, 2100 + n), 102), (0,) * (n + 2)) for n in (20, 31)]
-    plan = [Intervention("punct", *case, layer=layer) for case in TAKES for layer in (None, 1)]
-    changes = intervene(tiny, items, plan, loss, progress=None)
-    for each in plan:
-        change, mass = changes[each].compute().tolist()
-        assert abs(change) < 1e-6 and mass == pytest.approx(0, abs=1e-6)
-
-
-def test_on_minilm_too_an_empty_class_changes_nothing_to_float32s_rounding(encoder):
-    items = [Segment((101, *range(2100, 2150), 102), (0,) * 52)]
-    plan = [Intervention("punct", *case) for case in TAKES]
-    changes = intervene(encoder, items, plan, progress=None)
-    assert all(abs(float(changes[each].compute()[0])) < 1e-6 for each in plan)
-
-
-def test_a_change_is_the_difference_of_two_runs(tiny, short):
-    """By hand: one segment at a time, the weights replaced by the definition, row by row."""
-    plan = [Intervention("sep", *case, layer=2) for case in TAKES]
-    for loss in (MASKED_LM, STATES):
-        changes = intervene(tiny, short, plan, loss, seed=4, progress=None)
-        for each in plan:
-            expected = []
-            for i, segment in enumerate(short):
-                batch = pad(tiny, [segment], [i])
-                labels = None
-                if loss == MASKED_LM:
-                    batch, labels = mask_tokens(tiny, batch, 4)
-                order = random_ranks(4, i, batch.ids.shape[1]).argsort().tolist()
-                classes = batch.classes[0].tolist()
-
-                def tap(layer, scores, value, each=each, classes=classes, order=order):
-                    weights = scores.softmax(-1)
-                    if layer != 1:
-                        return weights
-                    changed = [
-                        [plain(row.tolist(), classes, order, SEP, each.take, each.rest) for row in head]
-                        for head in weights[0]
-                    ]
-                    return torch.tensor([changed], dtype=weights.dtype)
-
-                def run(batch=batch, labels=labels):
-                    return final_states(tiny, batch) if labels is None else masked_lm_loss(tiny, batch, labels)
-
-                with torch.inference_mode():
-                    before = run()
-                    with tapped(tap):
-                        after = run()
-                if labels is None:
-                    distance = 1 - torch.nn.functional.cosine_similarity(after, before, dim=-1)
-                    expected.append(float(distance.mean()))
-                else:
-                    expected.append(float(after - before))
-            assert float(changes[each].compute()[0]) == pytest.approx(np.mean(expected), abs=1e-9)
-
-
-def test_a_head_switched_off_is_one_whose_output_is_cut(tiny, short):
-    """Against the same model with the head's slice of the output projection set to 0."""
-    changes = intervene(tiny, short, heads_off(tiny), STATES, progress=None)
-    batch = pad(tiny, short, [0, 1, 2, 3])
-    with torch.inference_mode():
-        before = final_states(tiny, batch)
-        for each in heads_off(tiny):
-            weight = output_projections(tiny)[each.layer - 1].weight
-            kept = weight.clone()
-            weight[:, (each.head - 1) * 8 : each.head * 8] = 0
-            after = final_states(tiny, batch)
-            weight.copy_(kept)
-            distance = 1 - torch.nn.functional.cosine_similarity(after, before, dim=-1)
-            expected = (distance * batch.mask).sum(1) / batch.mask.sum(1)
-            assert float(changes[each].compute()[0]) == pytest.approx(float(expected.mean()), abs=1e-12)
-            assert float(changes[each].compute()[1]) == pytest.approx(1)
-
-
-@pytest.mark.parametrize("budget", [16, 30, 1000])
-def test_changes_do_not_depend_on_the_batches(tiny, short, budget):
-    plan = battery(tiny, "cls")
-    first, second = (intervene(tiny, short, plan, STATES, budget=b, progress=None) for b in (200, budget))
-    for each in plan:
-        torch.testing.assert_close(first[each].total, second[each].total)
-
-
-def test_the_same_mass_is_taken_from_random_tokens(encoder, segments):
-    plan = [Intervention("cls", take, layer=3) for take in ("all", "part", "random")]
-    masses = [float(one.compute()[1]) for one in intervene(encoder, segments, plan, progress=None).measures.values()]
-    assert masses[1] == pytest.approx(masses[2], abs=1e-5) and masses[0] > masses[1]
-
-
-def test_the_interventions_table_counts_from_one_and_leaves_all_blank(tiny, short):
-    plan = [*battery(tiny, "sep"), *heads_off(tiny)]
-    table = interventions_table(intervene(tiny, short, plan, progress=None))
-    assert list(table.columns) == "token_class take rest layer head measure change low high mass n".split()
-    assert table["measure"].unique().tolist() == [MASKED_LM] and (table["n"] == len(short)).all()
-    assert table["layer"].isna().sum() == 6 and table["layer"].dropna().min() == 1
-    assert table.tail(6)["head"].tolist() == [1, 2, 3, 1, 2, 3]
-
-
-@pytest.mark.parametrize(
-    ("intervention", "message"),
-    [
-        (Intervention("dots"), r"token_class 'dots' is not known. Use cls, sep, punct, other, every"),
-        (Intervention("sep", "half"), r"take 'half' is not known. Use all, part, random"),
-        (Intervention("sep", layer=3), r"layer 3 is not known. Use 1 to 2"),
-        (Intervention("sep", head=0), r"head 0 is not known. Use 1 to 3"),
-    ],
-)
-def test_an_intervention_that_cannot_be_is_refused(tiny, short, intervention, message):
-    with pytest.raises(BertlookError, match=message):
-        intervene(tiny, short, [intervention], progress=None)
-
-
-# Verdicts
+# Claims, questions and words
 
 
 @pytest.mark.parametrize(
@@ -506,37 +138,200 @@ def test_an_intervention_that_cannot_be_is_refused(tiny, short, intervention, me
 def test_verdicts_come_out_as_the_model_was_built(built, segments, gain, passes, expected):
     model = built(gain, passes)
     norms = passed(model, segments, progress=None)
-    changes = intervene(model, segments, battery(model, "sep", by_layer=False), progress=None)
-    slope = importance(model, segments, progress=None)[STATES]
-    table = verdicts("sep", norms, changes, slope)
-    assert dict(zip(table["question"], table["verdict"], strict=True)) == expected
-    assert (table["low"] <= table["value"] + 1e-9).all() and (table["value"] <= table["high"] + 1e-9).all()
+    changes = intervene(model, segments, battery(model, "sep")[:6], progress=None)
+    slopes = importance(model, segments, 0, progress=None)
+    rows = questions(quantities(norms, slopes, changes, "sep", "12 segments"), "sep")
+    assert list(rows.columns) == "token_class question rule threshold value low high verdict".split()
+    assert list(rows["question"]) == list(QUESTIONS)
+    found = dict(zip(rows["question"], rows["verdict"], strict=True))
+    assert {question: found[question] for question in expected} == expected
+    assert (rows["low"] <= rows["value"] + 1e-9).all() and (rows["value"] <= rows["high"] + 1e-9).all()
     if gain:
-        assert sink(norms.weights) == "sep"
+        assert sink(norms["attention"]) == "sep"
 
 
-def test_minilms_sink_is_its_start_token_and_idle(encoder, segments, minilm_passed):
-    assert sink(minilm_passed.weights) == "cls"
-    changes = intervene(encoder, segments, battery(encoder, "cls", by_layer=False), progress=None)
-    table = verdicts("cls", minilm_passed, changes).set_index("question")["verdict"]
-    assert table.to_dict() == {"attends to": "yes", "passes on": "no", "depends on": "no"}
+@pytest.fixture(scope="module")
+def minilm(encoder, segments, minilm_passed):
+    """What the chapter computes: norms, gradients, changes, the table of interventions, quantities, questions."""
+    slopes = importance(encoder, segments[:4], 0, progress=None)
+    changes = intervene(encoder, segments, battery(encoder, "cls")[:9], progress=None)
+    off = intervene(encoder, segments[:1], heads_off(encoder), progress=None)
+    numbers = quantities(minilm_passed, slopes, changes, "cls", "12 segments")
+    return minilm_passed, slopes, changes, table(changes | off), numbers, questions(numbers, "cls")
 
 
-def test_a_model_with_an_attention_of_its_own_is_refused(encoder, segments, monkeypatch):
-    monkeypatch.setitem(encoder.__dict__, "tapped", False)
-    with pytest.raises(BertlookError, match="can be read, but not changed"):
-        passed(encoder, segments, progress=None)
+def test_minilms_sink_is_its_start_token_and_idle(minilm):
+    norms, *_, asked = minilm
+    assert sink(norms["attention"]) == "cls"
+    found = asked.set_index("question")["verdict"]
+    assert found[["attends to", "passes on", "depends on"]].tolist() == ["yes", "no", "no"]
+
+
+def test_questions_and_claims_agree_since_they_have_one_rule(minilm):
+    *_, numbers, asked = minilm
+    verdicts, found = judge(CLAIMS, numbers, sink="[CLS]"), asked.set_index("question")["verdict"]
+    assert list(verdicts) == ["attends", "gradient-small", "no-op-passed", "no-op-cause"]
+    opposite = {"yes": DOES_NOT, "no": REPLICATES}
+    assert verdicts["attends"] == {"yes": REPLICATES, "no": DOES_NOT}.get(found["attends to"], CANNOT_TELL)
+    assert verdicts["no-op-passed"] == opposite.get(found["passes on"], CANNOT_TELL)
+    assert verdicts["no-op-cause"] == opposite.get(found["depends on"], CANNOT_TELL)
+    assert verdicts.frame["claim"].str.contains("[CLS]", regex=False).all()
+
+
+def test_quantities_are_those_of_the_tables(minilm):
+    """By hand from the tables of the chapter: means over layers of the means over heads."""
+    norms, slopes, _, effects, numbers, _ = minilm
+    found, rows = numbers.set_index("quantity"), norms_table(norms)
+    means = rows.groupby("token_class")[["attention", "norm"]].mean()
+    share = means["norm"] / means["norm"].sum()
+    assert found.loc["no-op-passed", "value"] == pytest.approx(share["cls"] / means["attention"]["cls"], rel=1e-5)
+    deep = importance_table(slopes).query("layer >= 3").pivot_table("mean_abs_gradient", "token_class")
+    others = deep.drop("cls")["mean_abs_gradient"].mean()
+    assert found.loc["gradient-small", "value"] == pytest.approx(deep.loc["cls"].item() / others, rel=1e-5)
+    dropped = effects.query("layer.isna() and rest == 'dropped'").set_index("take")["change"]
+    expected = dropped["part"] - dropped["random"] / 2
+    assert found.loc["no-op-cause", "value"] == pytest.approx(expected, abs=1e-9)
+    assert found["n"].tolist()[1:5:3] == ["12 segments", f"12 segments, {UNITS[STATES]}"]
+    assert found.loc["gradient-small", "n"].startswith("12 segments; sensitivity of the final states")
 
 
 @pytest.mark.parametrize(
     ("attends", "passes", "depends", "expected"),
     [
-        ("yes", "no", "no", "holds"),
-        ("yes", "no", "cannot be told", "cannot be told"),
-        ("no", "yes", "cannot be told", "does not hold"),
-        ("yes", "no", "yes", "does not hold"),
+        (REPLICATES, REPLICATES, REPLICATES, "holds"),
+        (REPLICATES, REPLICATES, CANNOT_TELL, "cannot be told"),
+        (DOES_NOT, DOES_NOT, CANNOT_TELL, "does not hold"),
+        (REPLICATES, REPLICATES, DOES_NOT, "does not hold"),
+        (REPLICATES, NOT_MEASURED, DOES_NOT, "does not hold"),
+        (REPLICATES, NOT_MEASURED, CANNOT_TELL, "not measured here"),
     ],
 )
 def test_the_no_op_holds_only_if_all_three_verdicts_say_so(attends, passes, depends, expected):
-    answers = {"attends to": attends, "passes on": passes, "depends on": depends, "is sensitive to": "no"}
-    assert no_op(answers) == expected
+    verdicts = {"attends": attends, "no-op-passed": passes, "no-op-cause": depends, "gradient-small": DOES_NOT}
+    assert no_op(verdicts) == expected
+
+
+@pytest.mark.parametrize(
+    ("verdict", "attends", "passes", "depends"),
+    [
+        (REPLICATES, "m attends to [X]", "it passes on little", "its output hardly depends on it"),
+        (
+            DOES_NOT,
+            "m does not attend to [X] much more than to other tokens",
+            "it passes on what is there",
+            "its output depends on it",
+        ),
+        (
+            CANNOT_TELL,
+            "whether m attends to [X] much more than to other tokens cannot be told",
+            "whether it passes on what is there cannot be told",
+            "whether its output depends on it cannot be told",
+        ),
+        (
+            NOT_MEASURED,
+            "whether m attends to [X] much more than to other tokens was not measured here",
+            "whether it passes on what is there was not measured here",
+            "whether its output depends on it was not measured here",
+        ),
+    ],
+)
+def test_each_piece_of_the_answer_is_what_its_verdict_says(minilm, verdict, attends, passes, depends):
+    verdicts = dict.fromkeys([claim.id for claim in CLAIMS], verdict)
+    found = answer(verdicts, minilm[-1], model="m", sink="[X]")
+    assert (found["attends"], found["no-op-passed"], found["no-op-cause"]) == (attends, passes, depends)
+
+
+@pytest.mark.parametrize(
+    ("dropped", "renormalised", "expected"),
+    [
+        ("no", "yes", "the output does change: the sink works as a place to put attention, not as a source"),
+        ("yes", "yes", "the output changes"),
+        ("no", "no", "the output hardly changes"),
+        ("no", "cannot be told", "whether the output changes cannot be told"),
+        ("no", "not measured here", "whether the output changes was not measured here"),
+    ],
+)
+def test_where_the_mass_goes_is_said_as_it_was_found(dropped, renormalised, expected):
+    assert elsewhere(dropped, renormalised) == expected
+
+
+@pytest.mark.parametrize(
+    ("correlation", "p", "expected"),
+    [
+        (-0.5, 0.001, "they matter less"),
+        (0.5, 0.001, "they matter more"),
+        (0.5, 0.2, "that cannot be told from no relation"),
+        (float("nan"), float("nan"), "that cannot be told from no relation"),
+    ],
+)
+def test_the_relation_of_attention_and_change_is_said_as_it_was_found(correlation, p, expected):
+    assert relation(correlation, p) == expected
+
+
+def test_orders_are_compared_only_where_there_are_two():
+    slopes = pd.DataFrame({"masked_lm": [1.0, 2, 3], "states": [3.0, 2, 1]})
+    assert "correlate with -1.00" in orders(slopes) and orders(slopes[["states"]]) == ""
+
+
+def test_the_words_are_of_this_model(minilm, encoder):
+    norms, slopes, _, effects, *_ = minilm
+    gradients, rows = importance_table(slopes), norms_table(norms).query("token_class == 'cls'")
+    found = words(encoder, norms, gradients, effects)
+    assert found["sink"] == "[CLS]" and found["measured-on"] == "final states" and found["orders"] == ""
+    most = rows.loc[rows["attention"].idxmax()]
+    assert (found["sink-layer"], found["sink-most"]) == (str(most["layer"]), f"{100 * most['attention']:.1f}%")
+    assert found["sink-attention"] == f"{100 * rows['attention'].mean():.1f}%"
+    beside = gradients.pivot(index="layer", columns="token_class", values="mean_abs_gradient")
+    beside = beside["cls"] / beside[["sep", "punct", "other"]].mean(axis=1)
+    assert (found["gradient-layer"], found["gradient-least"]) == (str(beside.idxmin()), f"{beside.min():.2f}×")
+
+
+# Tables for reading, and figures
+
+
+def test_tables_and_figures_name_classes_as_the_model_spells_them(encoder):
+    rows = pd.DataFrame({"token_class": TOKEN_CLASSES, "loss": STATES, "measure": MASKED_LM, "take": "part"})
+    told = in_words(rows, encoder, "sep")
+    assert told["token_class"].tolist() == ["[CLS]", "[SEP]", ". or ,", "other tokens"]
+    assert told["measure"].iloc[0] == "nats a masked token" and told["take"].iloc[0] == "from [SEP], at most half a row"
+
+
+def test_figures_of_a_labelled_table_say_which_token_and_loss(minilm, encoder):
+    told = in_words(importance_table(minilm[1]), encoder, "cls")
+    labels = dict(xlabel="layer", ylabel="mean |gradient| of a weight", unit="number", name="gradients")
+    picture = figures.lines(
+        told, "layer", "mean_abs_gradient", "token_class", low="low", high="high", panel="loss", log=True, **labels
+    )
+    check(picture, "layer", "mean |gradient| of a weight")
+    first = told.iloc[0]["mean_abs_gradient"]
+    assert f"Final states, in random directions: [CLS]: {first:.3g} at 1" in picture.alt
+    assert picture.figure.axes[0].get_yscale() == "log"
+
+
+def test_tables_for_reading_say_units_and_intervals(minilm, encoder):
+    norms, *_, effects, _, asked = minilm
+    head = norms_columns(in_words(norms_table(norms, 3).query("layer == 2"), encoder, "cls"))
+    assert head["Token"][0] == "[CLS]" and all(text.endswith("%") for text in head["Share of the weights"])
+    everywhere = interventions_columns(in_words(effects.query("layer.isna()"), encoder, "cls"))
+    assert (
+        everywhere["Taken away"][0] == "dropped: all from [CLS]"
+        and list(everywhere)[-1] == f"Change ({UNITS[STATES]}), 95%"
+    )
+    shown = questions_columns(asked)
+    assert shown["Answer"] == list(asked["verdict"]) and shown["Question"][0].endswith("mean token (yes above 2)")
+    row = asked.iloc[0]
+    assert shown["Value, 95%"][0] == f"{row['value']:.3g} ({row['low']:.3g} to {row['high']:.3g})"
+
+
+def test_one_heads_norms_are_its_own(minilm_passed, encoder):
+    """The mean over heads is the mean of the tables of single heads."""
+    heads = [norms_table(minilm_passed, head + 1) for head in range(encoder.heads)]
+    mean = norms_table(minilm_passed)
+    for column in ("attention", "norm", "value_norm"):
+        np.testing.assert_allclose(np.mean([each[column] for each in heads], axis=0), mean[column], rtol=1e-6)
+
+
+def test_values_a_class_stand_beside_those_a_layer_and_class():
+    rows = by_layer(share=torch.arange(8.0).view(2, 4), n=np.array([1, 2, 3, 4]))
+    assert rows["layer"].tolist() == [1] * 4 + [2] * 4 and rows["token_class"].tolist() == list(TOKEN_CLASSES) * 2
+    assert rows["share"].tolist() == list(range(8)) and rows["n"].tolist() == [1, 2, 3, 4] * 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from transformers import (
+    MODEL_FOR_MASKED_LM_MAPPING,
     AttentionInterface,
     AttentionMaskInterface,
     AutoConfig,
@@ -26,12 +28,15 @@ from bertlook import BertlookError
 from bertlook.corpora import checksum
 
 transformers_logging.disable_progress_bar()
+transformers_logging.set_verbosity_error()  # what a checkpoint lacks is said by load, not by a report in the terminal
 
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 #: Classes of token in the paper's §3.2, in the order of every array that is split by class.
 TOKEN_CLASSES = ("cls", "sep", "punct", "other")
 CLS, SEP, PUNCT, OTHER = range(4)
 
+#: Where BERT-like models keep the output projection of a layer's heads.
+OUTPUT_PROJECTION = re.compile(r"attention\.(output\.dense|out_lin|dense)$")
 
 #: Under this name transformers finds the one attention function through which attention is read and changed.
 IMPLEMENTATION = "bertlook"
@@ -170,10 +175,22 @@ class Encoder:
         classes[start], classes[end] = CLS, SEP
         return classes
 
+    @cached_property
+    def output_projections(self) -> list[torch.nn.Linear]:
+        """The linear map after each layer's heads; layers that share one (ALBERT) have the same."""
+        found = [module for name, module in self.model.named_modules() if OUTPUT_PROJECTION.search(name)]
+        fits = all(getattr(one, "in_features", 0) % self.heads == 0 for one in found)
+        if not found or not fits or self.layers % len(found):
+            raise BertlookError(
+                f"model {self.name!r}: the output projection of its heads is not where BERT-like models keep it, so "
+                "what they pass on cannot be computed. Choose BERT, RoBERTa, ELECTRA, DistilBERT or ALBERT."
+            )
+        return [one for one in found for _ in range(self.layers // len(found))]
+
     def token_name(self, token_class: str) -> str:
-        """How the tokenizer spells a special class: ``"cls"`` → ``"[CLS]"`` for BERT."""
+        """What to call a class; a special one as the tokenizer spells it: ``"cls"`` → ``"[CLS]"`` for BERT."""
         ids = {"cls": self.template[0][0], "sep": self.template[3][-1]}
-        names = {"punct": "`.` or `,`", "other": "other tokens"}
+        names = {"punct": ". or ,", "other": "other tokens"}
         return self.tokenizer.convert_ids_to_tokens(ids[token_class]) if token_class in ids else names[token_class]
 
     def provenance(self) -> dict[str, Any]:
@@ -194,7 +211,7 @@ def load(
     revision: str = "",
     device: str = "cpu",
     dtype: str = "float32",
-    masked_lm: bool = False,
+    masked_lm: bool | None = False,
 ) -> Encoder:
     """Load a frozen encoder.
 
@@ -207,8 +224,8 @@ def load(
         Branch, tag or commit on the hub.
     device, dtype : str
         Where and in which precision it runs, for example ``"cuda"`` and ``"bfloat16"``.
-    masked_lm : bool
-        Load with the masked-language-model head; an error if the checkpoint has none.
+    masked_lm : bool or None
+        Load with the masked-language-model head, an error if the checkpoint has none; None: with it if it has one.
 
     Raises
     ------
@@ -228,9 +245,10 @@ def load(
         raise BertlookError(f"device {device!r} is not available here ({first_line(error)}). Use cpu.") from error
 
     options = {"revision": revision} if revision else {}
-    auto = AutoModelForMaskedLM if masked_lm else AutoModel
     try:
-        AutoConfig.from_pretrained(source, **options)  # a wrong name fails here, after one request
+        known = AutoConfig.from_pretrained(source, **options)  # a wrong name fails here, after one request
+        with_head = type(known) in MODEL_FOR_MASKED_LM_MAPPING if masked_lm is None else masked_lm
+        auto = AutoModelForMaskedLM if with_head else AutoModel
         tokenizer = AutoTokenizer.from_pretrained(source, **options)
         common = {
             "dtype": getattr(torch, dtype),
@@ -245,8 +263,12 @@ def load(
             f"model {model!r}: cannot be loaded from this {where} ({first_line(error)}). Check the name, the network "
             "and that it holds a tokenizer and safetensors weights, or use model=minilm, which is packaged."
         ) from error
-    if masked_lm and report["missing_keys"]:
-        raise BertlookError(f"model {model!r}: its checkpoint has no masked-LM head. Load it without, or use BERT's.")
+    if with_head and report["missing_keys"]:
+        if masked_lm:
+            raise BertlookError(
+                f"model {model!r}: its checkpoint has no masked-LM head. Load it without, or use BERT's."
+            )
+        net = net.base_model
     if not tokenizer.is_fast:
         raise BertlookError(
             f"model {model!r}: its tokenizer cannot map words to pieces. Use one with a fast tokenizer."
