@@ -8,8 +8,15 @@ import re
 import shutil
 from html.parser import HTMLParser
 
+import nbformat
 import pandas as pd
 import pytest
+import yaml
+from docutils import nodes
+from docutils.core import publish_doctree
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from myst_parser.parsers.docutils_ import Parser
 
 from bertlook import book
 from bertlook import encoder as encoders
@@ -62,6 +69,33 @@ def test_provenance_shows_it(tmp_path, tiny_folder):
     shown = Page(output.provenance(encoders.load(str(tiny_folder))).data)
     assert shown.tags == {"details", "summary", "pre"}
     assert json.loads(shown.text.removeprefix("Provenance"))["parameters"]["example"] == QUOTING
+
+
+MARKUP = """<script> [x](y) {cite}`x` *x* _x_ ` $x$ www.x.org a@x.org http://x.org a|b # ## \\ \\| &lt; {{x}} ~~x~~ [^1]
+(x)= % +++ - 1. : ::: ``` --- $$ !""".split()
+
+
+@given(st.lists(st.sampled_from(MARKUP) | st.text(max_size=5), min_size=1).map(" ".join).filter(str.split))
+@example("#\n\n# two\nlines")
+@settings(max_examples=60, deadline=None)
+def test_words_glued_into_prose_are_text_whatever_they_look_like(words):
+    config = yaml.safe_load((book.root() / "_config.yml").read_text(encoding="utf-8"))
+    options = {
+        "myst_enable_extensions": config["parse"]["myst_enable_extensions"],
+        "myst_disable_syntax": config["sphinx"]["config"]["myst_disable_syntax"],
+        "warning_stream": "",
+    }
+    role = "{glue:text}`words`"
+    page = f"{role}\n\n# It is {role}\n\n| {role} | b |\n|---|---|\n| c | {role} |\n\nterm\n: {role}\n\n- {role}\n"
+    glued = nbformat.v4.new_output("display_data", metadata={"bertlook": {"glue": {"words": words}}})
+    notebook = nbformat.v4.new_notebook(
+        cells=[nbformat.v4.new_markdown_cell(page), nbformat.v4.new_code_cell(outputs=[glued])]
+    )
+    tree = publish_doctree(book.arrange(notebook, "x").cells[0].source, parser=Parser(), settings_overrides=options)
+    plain = " ".join(words.replace("\0", "\ufffd").split())
+    found = [part.astext() for part in tree.findall(lambda n: isinstance(n, nodes.paragraph | nodes.title))]
+    assert found == [plain, plain, "b", "c", plain, plain, plain, f"It is {plain}"]
+    assert all(isinstance(part.parent, nodes.paragraph | nodes.title | nodes.term) for part in tree.findall(nodes.Text))
 
 
 def test_figures_show_it_in_picture_alternative_text_and_caption():
