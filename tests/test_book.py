@@ -97,7 +97,7 @@ def test_the_lead_comes_below_the_opening_and_words_stand_in_the_prose():
     )
     done = book.arrange(chapter, "x")
     assert [cell.source for cell in done.cells] == [
-        "# Title\n\nAnswer: \\[CLS\\] \\*, 5\\.0\\%.",
+        "# Title\n\nAnswer: \\[CLS\\] \\*, 5.0%.",
         "draw()",
         "seed = 1",
         "glue()",

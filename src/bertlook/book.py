@@ -26,6 +26,7 @@ from papermill.exceptions import PapermillExecutionError
 from traitlets.config import Config
 
 from bertlook import BertlookError
+from bertlook.results import escaped, write
 
 GLUED = re.compile(r"\{glue:text\}`([^`]*)`")
 
@@ -127,11 +128,6 @@ def tags(cell: nbformat.NotebookNode) -> list[str]:
     return cell.metadata.get("tags", [])
 
 
-def literal(text: str) -> str:
-    """Text as Markdown that reads as the text: no word of a corpus or vocabulary can become markup."""
-    return re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", " ".join(text.split()))
-
-
 def arrange(notebook: nbformat.NotebookNode, chapter: str) -> nbformat.NotebookNode:
     """An executed notebook as its reader gets it: the lead below the opening, the glued words in the prose."""
     words: dict[str, str] = {}
@@ -142,7 +138,7 @@ def arrange(notebook: nbformat.NotebookNode, chapter: str) -> nbformat.NotebookN
                 f"notebooks/{chapter}.ipynb: nothing has glued {role[1]!r}. Glue it with output.glue, or correct the "
                 f"name; glued are {', '.join(words) or 'none'}."
             )
-        return literal(words[role[1]])
+        return escaped(words[role[1]])
 
     for cell in notebook.cells:
         for trace in ("execution", "papermill"):
@@ -167,8 +163,6 @@ def arrange(notebook: nbformat.NotebookNode, chapter: str) -> nbformat.NotebookN
 
 def run_chapter(chapter: str, profile: str, given: dict[str, Any], out: Path) -> Path:
     """Run a chapter's notebook into ``out/notebooks``; it writes its results to ``out/results``."""
-    from bertlook.results import write
-
     values = parameters(chapter, profile, {"results": str((out / "results").resolve())} | given)
     print(f"{chapter}: running", file=sys.stderr, flush=True)
     try:
@@ -210,8 +204,6 @@ def fingerprint(chapter: str, profile: str, out: Path) -> str:
 
 def build(profile: str = "sample", out: Path | None = None) -> Path:
     """Run the chapters whose fingerprint changed, render the book, return the path of its first page."""
-    from bertlook.results import write
-
     out = (out or root() / "_build" / Path(profile).stem).resolve()
     failed = []
     for chapter in chapters():
@@ -235,8 +227,6 @@ def render(out: Path, profile: str = "sample") -> Path:
 
     ``profile`` is what the pages say they were run with. The last good book stays until the new one is whole.
     """
-    from bertlook.results import write
-
     home, source, html, stamp = root(), out / "source", out / "html", out / "html.fingerprint"
     shutil.rmtree(source, ignore_errors=True)
     (out / "results").mkdir(parents=True, exist_ok=True)  # also where no chapter has left any
@@ -324,7 +314,6 @@ def show_(
     if out.is_dir():
         raise BertlookError(f"{out}: a folder. Name a file for the page, for example -o {out / 'page.html'}.")
     from bertlook import encoder, explorer
-    from bertlook.results import write
 
     example = explorer.example(encoder.load(model, revision=revision), text, pair)
     page = explorer.page([example], title)
