@@ -19,8 +19,8 @@ In a checkout of [the repository]({repository}), once `make book` has made its e
 .venv/bin/bertlook run {chapter} --profile {profile}
 ```
 
-Notebook and tables go to `_build/run`. Add `-p NAME=VALUE` to change a parameter; they stand in the first code cell of the
-page.{first}
+Notebook and tables go to `_build/run`. Add `-p NAME=VALUE` to change a parameter; they stand in the first code cell of
+the page.{first}
 :::
 """
 DATA = ":::{{admonition}} Data of this chapter\n```{{raw}} html\n<ul>{items}</ul>\n```\n:::\n"

@@ -111,7 +111,7 @@ MENDED = [
     (r'(<button[^>]*theme-switch-button[^>]*?) aria-label="Color mode"', r"\1"),
     (r'<div role="list" class="citation-list">', '<div class="citation-list">'),
     (r' role="doc-biblioentry"', ""),
-    (r'(<div class="sidebar-primary-item")>', r'\1 role="navigation" aria-label="Title and search">'),
+    (r'(class="bd-sidebar-primary.*?<div class="sidebar-primary-item")>', r'\1 role="navigation" aria-label="Title and search">'),
     # The lines of a long signature are no list of definitions.
     (r'(class="sig-paren">\(</span>)\s*<dl>\n', r"\1"),
     (r'<dd>(<em class="sig-param">.*?)</dd>\n?', r'<span class="sig-line">\1</span>'),

@@ -43,7 +43,7 @@ class GroupedMean(Metric):
         self.add_state("count", torch.zeros(groups, *count_shape, dtype=torch.float64), dist_reduce_fx="sum")
 
     def add(self, documents: Tensor, total: Tensor, count: Tensor) -> None:
-        """Add a row a segment: ``documents`` [batch], ``total`` ``[batch, *shape]``, ``count`` ``[batch, *count_shape]``."""
+        """Add a row a segment: ``documents`` [batch], ``total`` ``[batch, *shape]``, ``count`` in the same way."""
         group = documents.to(self.total.device) % self.groups
         for state, rows in ((self.total, total), (self.count, count)):
             state.index_add_(0, group, rows.to(state.device).to(state.dtype))
