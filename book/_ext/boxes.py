@@ -39,14 +39,15 @@ def add(app: Sphinx, page: str, source: list[str]) -> None:
         profile=shlex.quote(app.config.bertlook_profile),
         first=f" It builds on results of {needs}: run these first, in the same way." if needs else "",
     )
-    items = []
-    for path in sorted(Path(app.srcdir, "extra", "results", chapter).glob("*.csv")):
+    items, folder = [], Path(app.srcdir, "extra", "results", chapter)
+    for path in sorted(folder.glob("*.csv")):
         frame = pd.read_csv(path)
         columns = html.escape(f"{len(frame):,} rows: {', '.join(map(str, frame.columns))}")
         items.append(ITEM.format(folder=f"results/{chapter}", name=html.escape(path.name), what=columns))
     if items:
-        about = "model, texts, parameters, versions and date"
-        items.append(ITEM.format(folder=f"results/{chapter}", name="provenance.json", what=about))
+        if (folder / "provenance.json").exists():
+            about = "model, texts, parameters, versions and date"
+            items.append(ITEM.format(folder=f"results/{chapter}", name="provenance.json", what=about))
         items.append(ITEM.format(folder="_sources/notebooks", name=f"{chapter}.ipynb", what="this page, executed"))
         text += "\n" + DATA.format(items="".join(items))
     notebook["cells"].append({"cell_type": "markdown", "id": "boxes", "metadata": {}, "source": text})
