@@ -1,6 +1,7 @@
 """The page *How this is built* says what is so: its drawing matches the imports, its examples run."""
 
 import ast
+import pkgutil
 import re
 import subprocess
 import sys
@@ -70,6 +71,12 @@ def test_no_import_runs_up_and_along_a_floor_only_where_drawn():
     real = {(origin, target) for origin, targets in imports()[0].items() for target in targets}
     assert {(a, b) for a, b in real - arrows if floors[b] >= floors[a]} == set()
     assert {(a, b) for a, b in arrows if floors[b] > floors[a]} == set()
+
+
+def test_the_package_s_page_names_every_module_once():
+    names = {each.name for each in pkgutil.walk_packages(bertlook.__path__, "bertlook.")} - {"bertlook.book"}
+    named = re.findall(r"automodule:: (\S+)", (book.root() / "book/api.md").read_text(encoding="utf-8"))
+    assert sorted(named) == sorted(names)
 
 
 def module(monkeypatch, name, code):

@@ -30,6 +30,12 @@ def test_cells_are_short_and_few(name):
 
 
 @pytest.mark.parametrize("name", NOTEBOOKS)
+def test_notebooks_in_the_repository_carry_no_output(name):
+    cells = [cell for cell in NOTEBOOKS[name].cells if cell.cell_type == "code"]
+    assert not any(cell.outputs or cell.execution_count for cell in cells)
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
 def test_the_page_opens_with_question_and_answer(name):
     first = NOTEBOOKS[name].cells[0]
     assert first.cell_type == "markdown" and first.source.startswith("# ")

@@ -76,18 +76,16 @@ def describe(app: Sphinx, page: str, template: str, context: dict[str, Any], doc
 def lead(app: Sphinx, failed: Exception | None) -> None:
     """The first page only leads to the index; give it the index' description, for that is what people link to."""
     name, title = f"{app.config.root_doc}.html", html.escape(app.config.html_title)
-    if failed or not Path(app.outdir, name).exists():
-        return
-    index = Path(app.outdir, name).read_text(encoding="utf-8")
-    found = re.findall(r'<meta (?:property="og:|name="(?:description|twitter:)).*?/>', index)
-    head = [
-        '<meta charset="utf-8" />',
-        f"<title>{title}</title>",
-        f'<meta http-equiv="Refresh" content="0; url={name}" />',
-        *(line.replace(f"../{PICTURE}", PICTURE) for line in found),
-    ]
-    page = "<!doctype html>\n<html lang='en'>\n<head>\n{}\n</head>\n<body><a href='{}'>{}</a></body>\n</html>\n"
-    Path(app.outdir, "index.html").write_text(page.format("\n".join(head), name, title), encoding="utf-8")
+    if not failed and Path(app.outdir, name).exists():
+        index = Path(app.outdir, name).read_text(encoding="utf-8")
+        found = re.findall(r'<meta (?:property="og:|name="(?:description|twitter:)).*?/>', index)
+        about = "\n".join(found).replace(f"../{PICTURE}", PICTURE)
+        page = (
+            f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8" />\n<title>{title}</title>\n{about}\n'
+            f'<meta http-equiv="Refresh" content="0; url={name}" />\n</head>\n'
+            f'<body><a href="{name}">{title}</a></body>\n</html>\n'
+        )
+        Path(app.outdir, "index.html").write_text(page, encoding="utf-8")
 
 
 # --------------------------------------------------------------------------------------------------- blemishes
@@ -111,7 +109,10 @@ MENDED = [
     (r'(<button[^>]*theme-switch-button[^>]*?) aria-label="Color mode"', r"\1"),
     (r'<div role="list" class="citation-list">', '<div class="citation-list">'),
     (r' role="doc-biblioentry"', ""),
-    (r'(class="bd-sidebar-primary.*?<div class="sidebar-primary-item")>', r'\1 role="navigation" aria-label="Title and search">'),
+    (
+        r'(class="bd-sidebar-primary.*?<div class="sidebar-primary-item")',
+        r'\1 role="navigation" aria-label="Title and search"',
+    ),
     # The lines of a long signature are no list of definitions.
     (r'(class="sig-paren">\(</span>)\s*<dl>\n', r"\1"),
     (r'<dd>(<em class="sig-param">.*?)</dd>\n?', r'<span class="sig-line">\1</span>'),
