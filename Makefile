@@ -16,7 +16,7 @@ test: .venv/ready
 
 lint: .venv/ready
 	$(BIN)/ruff check .
-	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/ruff format --check src tests benchmarks notebooks
 	$(BIN)/mypy
 
 js:

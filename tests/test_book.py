@@ -1,6 +1,7 @@
 """The rendered book, in a real browser where there is one."""
 
 import html as markup
+import json
 import pkgutil
 import re
 import struct
@@ -13,7 +14,7 @@ import pytest
 import yaml
 
 import bertlook
-from bertlook import book
+from bertlook import BertlookError, book
 from browsing import AXE, LOOKS
 
 ROOT = book.root()
@@ -57,13 +58,52 @@ class Links(HTMLParser):
             self.loads.append(found["href"])
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "notebooks").glob("*.ipynb")), ids=lambda p: p.stem)
-def test_notebooks_in_the_repository_carry_no_output(path):
-    notebook = nbformat.read(path, as_version=4)
-    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
-    assert not any(cell.outputs or cell.execution_count for cell in code)
-    assert sum("parameters" in book.tags(cell) for cell in code) == 1
-    assert sum("answer" in book.tags(cell) for cell in code) == 1
+def executed(*cells):
+    """A notebook of (tags, source, outputs): code where there are outputs, else prose."""
+    made = [
+        nbformat.v4.new_markdown_cell(source, metadata={"tags": tags})
+        if outputs is None
+        else nbformat.v4.new_code_cell(
+            source, metadata={"tags": tags, "execution": {}, "papermill": {}}, outputs=outputs
+        )
+        for tags, source, outputs in cells
+    ]
+    return nbformat.v4.new_notebook(cells=made, metadata={"papermill": {}})
+
+
+def glued(**words):
+    return nbformat.v4.new_output("display_data", metadata={"bertlook": {"glue": words}})
+
+
+def test_the_lead_comes_below_the_opening_and_words_stand_in_the_prose():
+    chapter = executed(
+        ([], "# Title\n\nAnswer: {glue:text}`sink`, {glue:text}`share`.", None),
+        (["injected-parameters"], "seed = 1", []),
+        (["lead", "hide-input"], "draw()", [nbformat.v4.new_output("stream", name="stderr", text="a bar")]),
+        (
+            [],
+            "glue()",
+            [glued(sink="[CLS] *", share="5.0%"), nbformat.v4.new_output("stream", name="stdout", text="1")],
+        ),
+        ([], "Again {glue:text}`sink`.", None),
+    )
+    done = book.arrange(chapter, "x")
+    assert [cell.source for cell in done.cells] == [
+        "# Title\n\nAnswer: \\[CLS\\] \\*, 5.0%.",
+        "draw()",
+        "seed = 1",
+        "glue()",
+        "Again \\[CLS\\] \\*.",
+    ]
+    assert [[output.name for output in cell.get("outputs", [])] for cell in done.cells] == [[], [], [], ["stdout"], []]
+    assert done.cells[2].metadata == {"tags": ["injected-parameters", "hide-input"]} and not done.metadata
+    nbformat.validate(done)
+
+
+def test_words_that_nothing_glued_are_an_error_with_the_notebook_and_the_name():
+    chapter = executed(([], "It is {glue:text}`snik`.", None), ([], "glue()", [glued(sink="[CLS]")]))
+    with pytest.raises(BertlookError, match=r"^notebooks/x\.ipynb: nothing has glued 'snik'\. .* glued are sink\.$"):
+        book.arrange(chapter, "x")
 
 
 COMMAND = re.compile(r"bertlook run (\S+)((?: (?:-p|--profile|-o) \S+)*)")
@@ -154,7 +194,7 @@ def test_a_workflow_gives_links_their_own_repository_and_address(monkeypatch):
 
 def test_the_package_page_has_every_public_module_and_its_example_runs(html):
     text = (html / "book/api.html").read_text(encoding="utf-8")
-    names = {m.name for m in pkgutil.walk_packages(bertlook.__path__, "bertlook.")} - {"bertlook.book", "bertlook.cli"}
+    names = {m.name for m in pkgutil.walk_packages(bertlook.__path__, "bertlook.")} - {"bertlook.book"}
     assert {f"module-{name}" for name in names} <= Links(text).anchors
     assert "bertlook.encoder.load" in Links(text).anchors and "bertlook.surface.Surface.means" in Links(text).anchors
     prose = (ROOT / "book/api.md").read_text(encoding="utf-8")
@@ -188,10 +228,9 @@ def test_every_figure_says_what_is_to_be_seen(html):
 
 def test_the_answer_comes_first_and_prose_is_computed(html):
     for chapter in book.chapters():
-        executed = nbformat.read(html.parent / "notebooks" / f"{chapter}.ipynb", as_version=4)
-        assert "answer" in book.tags(executed.cells[1])
-        assert "**Answer.**" in executed.cells[1].outputs[0].data["text/markdown"]
-        assert not [o for c in executed.cells for o in c.get("outputs", []) if o.output_type in {"stream", "error"}]
+        done = nbformat.read(html.parent / "notebooks" / f"{chapter}.ipynb", as_version=4)
+        assert "**Answer.**" in done.cells[0].source and "{glue" not in json.dumps(done)
+        assert not [o for c in done.cells for o in c.get("outputs", []) if o.output_type in {"stream", "error"}]
 
 
 @pytest.mark.parametrize(("width", "theme"), LOOKS)

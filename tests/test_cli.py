@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from bertlook import BertlookError, book, cli
+from bertlook import BertlookError, book
 
 SMALL = ("-p", "segments=12", "-p", "seed=5")
 
@@ -14,7 +14,7 @@ def bertlook(monkeypatch, capsys, *arguments):
     monkeypatch.setattr(sys, "argv", ["bertlook", *map(str, arguments)])
     monkeypatch.chdir(book.root())
     try:
-        cli.main()
+        book.main()
         code = 0
     except SystemExit as stop:
         code = stop.code
@@ -183,8 +183,23 @@ def test_show_tells_a_mistake_in_one_line(monkeypatch, capsys, arguments, messag
     assert code.startswith("bertlook: ") and message in code and "\n" not in code and not out
 
 
+def test_the_terminal_shows_progress_results_and_nothing_else(tmp_path, prose, tiny_folder):
+    # The folder holds a head that the encoder does not use, of which transformers would print a table.
+    command = [sys.executable, "-c", "from bertlook.book import main; main()"]
+    given = ("-p", f"model={tiny_folder}", "-p", f"text={prose(40)}", *SMALL, "-o", str(tmp_path))
+    done = subprocess.run([*command, "run", "surface", *given], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "surface: running\n")
+    assert done.stdout == f"{tmp_path}/notebooks/surface.ipynb\n{tmp_path}/results/surface\n"
+    given = ("--model", str(tiny_folder), "-o", str(tmp_path / "page.html"))
+    done = subprocess.run([*command, "show", "The dog barked.", *given], capture_output=True, text=True)
+    assert (done.returncode, done.stderr, done.stdout.count("\n")) == (0, "", 2)
+    done = subprocess.run([*command, "run", "surface", "-p", "model=./none"], capture_output=True, text=True)
+    assert done.returncode == 1 and not done.stdout
+    assert done.stderr.startswith("surface: running\nbertlook: model './none': ") and done.stderr.count("\n") == 2
+
+
 def test_a_text_that_is_too_long_ends_the_command_with_one_line_and_exit_code_1():
-    command = [sys.executable, "-c", "from bertlook.cli import main; main()", "show", "word " * 600]
+    command = [sys.executable, "-c", "from bertlook.book import main; main()", "show", "word " * 600]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 1 and not done.stdout
     assert done.stderr.startswith("bertlook: the text has 602 wordpieces") and done.stderr.count("\n") == 1

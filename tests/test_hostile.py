@@ -8,12 +8,19 @@ import re
 import shutil
 from html.parser import HTMLParser
 
+import nbformat
 import pandas as pd
 import pytest
+import yaml
+from docutils import nodes
+from docutils.core import publish_doctree
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from myst_parser.parsers.docutils_ import Parser
 
 from bertlook import book
 from bertlook import encoder as encoders
-from bertlook.figures import head_view, plt, scatter_heads, show
+from bertlook.figures import View, head_views, scatter_heads
 from bertlook.results import Claim, Results, claims_table, head_link, reading_table
 from small_book import small_book
 
@@ -46,40 +53,68 @@ def test_tables_for_reading_show_it():
 
 
 def test_claims_show_it(tmp_path):
-    claim = Claim(QUOTING, QUOTING, QUOTING, QUOTING, 0.6, 0.5, 0.7, QUOTING, 0.5, evidence=QUOTING)
-    plain = Page(
-        claims_table(pd.DataFrame([Claim("a", "b", "c", "d", 0.6, 0.5, 0.7, "e", 0.5, evidence="f").row()])).data
-    )
-    output = Results("surface", str(tmp_path), {})
-    for table in (output.claims([claim]), claims_table(pd.read_csv(tmp_path / "surface/claims.csv"), QUOTING)):
-        shown = Page(table.data)
-        assert shown.tags == plain.tags and shown.text.count(QUOTING) == 4
-        assert ("id", f"claim-{QUOTING}") in shown.attributes
+    plain, claim = (Claim(x, x, x, x, threshold=0.5, evidence=x) for x in ("a", QUOTING))
+    output = Results("surface", {"results": str(tmp_path)})
+    tags = []
+    for each in (plain, claim):
+        row = {"quantity": each.id, "value": 0.6, "low": 0.5, "high": 0.7, "n": each.id}
+        verdicts = output.claims([each], pd.DataFrame([row]))
+        shown = Page(verdicts._repr_html_())
+        tags.append(shown.tags)
+    for table in (shown, Page(claims_table(pd.read_csv(tmp_path / "surface/claims.csv"), QUOTING).data)):
+        assert table.tags == tags[0] and table.text.count(QUOTING) == 4
+        assert ("id", f"claim-{QUOTING}") in table.attributes
 
 
 def test_provenance_shows_it(tmp_path, tiny_folder):
-    output = Results("surface", str(tmp_path), {"example": QUOTING})
+    output = Results("surface", {"results": str(tmp_path), "example": QUOTING})
     shown = Page(output.provenance(encoders.load(str(tiny_folder))).data)
     assert shown.tags == {"details", "summary", "pre"}
     assert json.loads(shown.text.removeprefix("Provenance"))["parameters"]["example"] == QUOTING
 
 
+MARKUP = """<script> [x](y) {cite}`x` *x* _x_ ` $x$ www.x.org a@x.org http://x.org a|b # ## \\ \\| &lt; {{x}} ~~x~~ [^1]
+(x)= % +++ - 1. : ::: ``` --- $$ !""".split()
+
+
+@given(st.lists(st.sampled_from(MARKUP) | st.text(max_size=5), min_size=1).map(" ".join).filter(str.split))
+@example("#\n\n# two\nlines")
+@settings(max_examples=60, deadline=None)
+def test_words_glued_into_prose_are_text_whatever_they_look_like(words):
+    config = yaml.safe_load((book.root() / "_config.yml").read_text(encoding="utf-8"))
+    options = {
+        "myst_enable_extensions": config["parse"]["myst_enable_extensions"],
+        "myst_disable_syntax": config["sphinx"]["config"]["myst_disable_syntax"],
+        "warning_stream": "",
+    }
+    role = "{glue:text}`words`"
+    page = f"{role}\n\n# It is {role}\n\n| {role} | b |\n|---|---|\n| c | {role} |\n\nterm\n: {role}\n\n- {role}\n"
+    glued = nbformat.v4.new_output("display_data", metadata={"bertlook": {"glue": {"words": words}}})
+    notebook = nbformat.v4.new_notebook(
+        cells=[nbformat.v4.new_markdown_cell(page), nbformat.v4.new_code_cell(outputs=[glued])]
+    )
+    tree = publish_doctree(book.arrange(notebook, "x").cells[0].source, parser=Parser(), settings_overrides=options)
+    plain = " ".join(words.replace("\0", "\ufffd").split())
+    found = [part.astext() for part in tree.findall(lambda n: isinstance(n, nodes.paragraph | nodes.title))]
+    assert found == [plain, f"It is {plain}", plain, "b", "c", plain, plain, plain]
+    assert all(isinstance(part.parent, nodes.paragraph | nodes.title | nodes.term) for part in tree.findall(nodes.Text))
+
+
 def test_figures_show_it_in_picture_alternative_text_and_caption():
-    figure, axes = plt.subplots()
     tokens = [HOSTILE, "$", "a$b$c", "&lt;", "\\frac"]
-    head_view(axes, tokens, pd.DataFrame(0.5, range(5), range(5)).to_numpy(), HOSTILE)
-    shown = Page(show(figure, "hostile", alt=QUOTING, caption=QUOTING, data=[f"surface/{HOSTILE}.csv"]).data)
-    assert not {"img", "script"} & shown.tags and ("aria-label", QUOTING) in shown.attributes
-    assert shown.text.count(HOSTILE) == 2 * 1 + 1 + 1 + 1  # left, right, title, caption, link
+    view = View(HOSTILE, tokens, pd.DataFrame(0.5, range(5), range(5)).to_numpy())
+    picture = head_views([view], name="hostile", caption=QUOTING, data=[f"surface/{HOSTILE}.csv"])
+    shown = Page(picture._repr_html_())
+    assert not {"img", "script"} & shown.tags and ("aria-label", picture.alt) in shown.attributes
+    assert (
+        HOSTILE in picture.alt and shown.text.count(HOSTILE) == 2 * 1 + 1 + 1 + 1
+    )  # left, right, title, caption, link
     assert [each for each in ("$", "a$b$c", "&lt;", "\\frac") if shown.text.count(each) < 2] == []
 
 
 def test_tooltips_and_legends_show_it():
-    figure, axes = plt.subplots()
-    heads = pd.DataFrame({"layer": [1, 1], "head": [1, 2], "x": [0, 1], "y": [0, 1]})
-    scatter_heads(axes, heads, [HOSTILE, "words"])
-    axes.legend()
-    shown = Page(show(figure, "dots", alt="Two heads.", tooltips={"dot-1-1": QUOTING, "dot-1-2": "b"}).data)
+    heads = pd.DataFrame({"layer": [1, 1], "head": [1, 2], "x": [0, 1], "y": [0, 1], "does": [HOSTILE, "words"]})
+    shown = Page(scatter_heads(heads, "does", tooltips=[QUOTING, "b"], name="dots")._repr_html_())
     assert not {"img", "script"} & shown.tags and "title" in shown.tags
     assert shown.text.count(QUOTING) == 1 and shown.text.count(HOSTILE) == 2
 

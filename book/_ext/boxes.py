@@ -10,48 +10,46 @@ from pathlib import Path
 import pandas as pd
 from sphinx.application import Sphinx
 
+BOXES = """## Run it again, take its data
 
-def rerun(chapter: str, profile: str, needs: list[str], repository: str) -> str:
-    """The box with the command, as Markdown."""
-    first = f" It builds on results of {' and of '.join(needs)}: run these first, in the same way." if needs else ""
-    return (
-        ":::{admonition} Re-run this chapter\n"
-        f"In a checkout of [the repository]({repository}), once `make book` has made its environment:\n\n"
-        f"```bash\n.venv/bin/bertlook run {chapter} --profile {shlex.quote(profile)}\n```\n\n"
-        "Notebook and tables go to `_build/run`. Add `-p NAME=VALUE` to change a parameter; they stand in the "
-        f"first code cell of the page.{first}\n:::\n"
-    )
+:::{{admonition}} Re-run this chapter
+In a checkout of [the repository]({repository}), once `make book` has made its environment:
 
+```bash
+.venv/bin/bertlook run {chapter} --profile {profile}
+```
 
-def downloads(chapter: str, folder: Path) -> str:
-    """The box with the chapter's files, as Markdown; empty if it left none."""
-    lines = []
-    for path in sorted(folder.glob("*.csv")):
-        frame = pd.read_csv(path)
-        names = html.escape(", ".join(map(str, frame.columns)))
-        lines.append((f"../results/{chapter}/{path.name}", f"{len(frame):,} rows: {names}"))
-    if (folder / "provenance.json").exists():
-        lines.append((f"../results/{chapter}/provenance.json", "model, texts, parameters, versions and date"))
-    if not lines:
-        return ""
-    lines.append((f"../_sources/notebooks/{chapter}.ipynb", "this page as an executed notebook"))
-    items = "".join(
-        f'<li><a href="{html.escape(address)}" download>{html.escape(address.rpartition("/")[2])}</a>, {what}</li>'
-        for address, what in lines
-    )
-    return f":::{{admonition}} Data of this chapter\n```{{raw}} html\n<ul>{items}</ul>\n```\n:::\n"
+Notebook and tables go to `_build/run`. Add `-p NAME=VALUE` to change a parameter; they stand in the first code cell of
+the page.{first}
+:::
+"""
+DATA = ":::{{admonition}} Data of this chapter\n```{{raw}} html\n<ul>{items}</ul>\n```\n:::\n"
+ITEM = '<li><a href="../{folder}/{name}" download>{name}</a>, {what}</li>'
 
 
 def add(app: Sphinx, page: str, source: list[str]) -> None:
     """Append both boxes to a notebook that is about to be read."""
     if not page.startswith("notebooks/"):
         return
-    chapter = page.removeprefix("notebooks/")
-    notebook = json.loads(source[0])
-    needs = notebook["metadata"].get("bertlook", {}).get("needs", [])
-    repository = app.config.html_theme_options["repository_url"]
-    text = "## Run it again, take its data\n\n" + rerun(chapter, app.config.bertlook_profile, needs, repository)
-    text += "\n" + downloads(chapter, Path(app.srcdir, "extra", "results", chapter))
+    chapter, notebook = page.removeprefix("notebooks/"), json.loads(source[0])
+    needs = " and of ".join(notebook["metadata"].get("bertlook", {}).get("needs", []))
+    text = BOXES.format(
+        repository=app.config.html_theme_options["repository_url"],
+        chapter=chapter,
+        profile=shlex.quote(app.config.bertlook_profile),
+        first=f" It builds on results of {needs}: run these first, in the same way." if needs else "",
+    )
+    items, folder = [], Path(app.srcdir, "extra", "results", chapter)
+    for path in sorted(folder.glob("*.csv")):
+        frame = pd.read_csv(path)
+        columns = html.escape(f"{len(frame):,} rows: {', '.join(map(str, frame.columns))}")
+        items.append(ITEM.format(folder=f"results/{chapter}", name=html.escape(path.name), what=columns))
+    if items:
+        if (folder / "provenance.json").exists():
+            about = "model, texts, parameters, versions and date"
+            items.append(ITEM.format(folder=f"results/{chapter}", name="provenance.json", what=about))
+        items.append(ITEM.format(folder="_sources/notebooks", name=f"{chapter}.ipynb", what="this page, executed"))
+        text += "\n" + DATA.format(items="".join(items))
     notebook["cells"].append({"cell_type": "markdown", "id": "boxes", "metadata": {}, "source": text})
     source[0] = json.dumps(notebook)
 

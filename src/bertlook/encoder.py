@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from huggingface_hub.utils import logging as hub_logging
 from torch import Tensor
 from transformers import (
     MODEL_FOR_MASKED_LM_MAPPING,
@@ -27,8 +28,10 @@ from transformers.utils import logging as transformers_logging
 from bertlook import BertlookError
 from bertlook.corpora import checksum
 
+# What a checkpoint holds beyond the encoder, and each retry of a request, are nothing that a reader could act on.
 transformers_logging.disable_progress_bar()
-transformers_logging.set_verbosity_error()  # what a checkpoint lacks is said by load, not by a report in the terminal
+transformers_logging.set_verbosity_error()
+hub_logging.set_verbosity_error()
 
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 #: Classes of token in the paper's §3.2, in the order of every array that is split by class.

@@ -21,7 +21,7 @@ class GroupedMean(Metric):
     Documents are dealt out to a fixed number of groups, so memory does not grow with the corpus, and the
     order of batches does not matter. Subclasses call :meth:`add` in ``update``.
 
-    States: ``total`` [group, *shape], ``count`` [group, *count_shape], both float64; ``count_shape`` has
+    States: ``total`` ``[group, *shape]``, ``count`` ``[group, *count_shape]``, both float64; ``count_shape`` has
     to broadcast against ``shape``. They stay where the measure is, on the CPU unless it was moved, wherever the
     attention is.
 
@@ -43,22 +43,22 @@ class GroupedMean(Metric):
         self.add_state("count", torch.zeros(groups, *count_shape, dtype=torch.float64), dist_reduce_fx="sum")
 
     def add(self, documents: Tensor, total: Tensor, count: Tensor) -> None:
-        """Add one row a segment: ``documents`` [batch], ``total`` [batch, *shape], ``count`` [batch, *count_shape]."""
+        """Add a row a segment: ``documents`` [batch], ``total`` ``[batch, *shape]``, ``count`` in the same way."""
         group = documents.to(self.total.device) % self.groups
         for state, rows in ((self.total, total), (self.count, count)):
             state.index_add_(0, group, rows.to(state.device).to(state.dtype))
 
     def compute(self) -> Tensor:
-        """The mean, [*shape]."""
+        """The mean, ``[*shape]``."""
         return self.total.sum(0) / self.count.sum(0)
 
     def resample(self, resamples: int = RESAMPLES, seed: int = 0) -> Tensor:
-        """The mean in bootstrap samples of the groups that hold data, [resample, *shape]."""
+        """The mean in bootstrap samples of the groups that hold data, ``[resample, *shape]``."""
         total, count = self.resample_sums(resamples, seed)
         return total / count
 
     def resample_sums(self, resamples: int = RESAMPLES, seed: int = 0) -> tuple[Tensor, Tensor]:
-        """What :meth:`resample` divides: ``total`` [resample, *shape] and ``count`` [resample, *count_shape]."""
+        """What :meth:`resample` divides: ``total`` ``[resample, *shape]``, ``count`` ``[resample, *count_shape]``."""
         used = self.count.flatten(1).sum(1) > 0
         weights = bootstrap_weights(int(used.sum()), resamples, seed)
         total, count = (torch.tensordot(weights, state[used].cpu(), 1) for state in (self.total, self.count))
