@@ -5,8 +5,8 @@ from pathlib import Path
 import matplotlib as mpl
 import pandas as pd
 
+from bertlook.claims import layer_means
 from bertlook.figures import by_layer
-from bertlook.results import layer_means
 
 ROOT = Path(__file__).parents[1]
 heads = pd.read_csv(ROOT / "_build/sample/results/surface/heads.csv")

@@ -12,12 +12,12 @@ import torch
 
 from bertlook import BertlookError, coreference
 from bertlook.attention import measure
+from bertlook.claims import NOT_MEASURED, REPLICATES, judge
 from bertlook.coreference import DIRECTIONS, HELD_OUT, SAME, AntecedentSelection, contest
 from bertlook.corpora import Corpus
 from bertlook.corpora.antecedents import BASELINES, Features, corpus_table, cut, features, questions, score_baselines
 from bertlook.corpora.coreference import documents, read_ontogum
 from bertlook.corpora.mentions import KINDS, Document, Mention, kind
-from bertlook.results import NOT_MEASURED, REPLICATES, judge
 from bertlook.statistics import interval, resample_mean
 
 

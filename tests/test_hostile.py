@@ -20,8 +20,9 @@ from myst_parser.parsers.docutils_ import Parser
 
 from bertlook import book
 from bertlook import encoder as encoders
+from bertlook.claims import Claim
 from bertlook.figures import View, head_views, scatter_heads
-from bertlook.results import Claim, Results, claims_table, head_link, reading_table
+from bertlook.results import Results, claims_table, head_link, reading_table
 from small_book import small_book
 
 HOSTILE = "</script><img/src=x/onerror=alert(1)>"

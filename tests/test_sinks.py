@@ -6,9 +6,9 @@ from transformers import BertConfig, BertModel
 
 from bertlook import figures
 from bertlook.attention import pad
+from bertlook.claims import CANNOT_TELL, DOES_NOT, NOT_MEASURED, REPLICATES, judge
 from bertlook.encoder import TOKEN_CLASSES, load
 from bertlook.interventions import MASKED_LM, STATES, UNITS, battery, heads_off, intervene, table
-from bertlook.results import CANNOT_TELL, DOES_NOT, NOT_MEASURED, REPLICATES, judge
 from bertlook.sinks import (
     CLAIMS,
     QUESTIONS,

@@ -15,11 +15,11 @@ from torch import Tensor
 
 from bertlook import BertlookError
 from bertlook.attention import Batch, Segment, attend, to_words, word_segment
+from bertlook.claims import listed, number, published
 from bertlook.corpora import Corpus
 from bertlook.corpora.antecedents import BASELINES, Question, cut, questions, score_baselines
 from bertlook.corpora.mentions import KINDS, Document
 from bertlook.encoder import Encoder
-from bertlook.results import Claim, listed, number, published
 from bertlook.statistics import HeadOutcomes, estimates, halves, held_out, interval, resample_mean
 
 DIRECTIONS = ("mention→antecedent", "antecedent→mention")
@@ -284,21 +284,6 @@ CONTRASTS = {
     "pronouns": ("head match", "pronoun"),
     "nominal": ("head match", "nominal"),
 }
-
-
-def _claim(name: str, text: str, threshold: float = 0.0) -> Claim:
-    other, kind = CONTRASTS[name]
-    says = f"{paper(HELD_OUT, kind)}% against {paper(other, kind)}%"
-    return Claim(name, "4.3", text, says, threshold, unit="points", evidence="fig-systems")
-
-
-CLAIMS = (
-    _claim("over-nearest", "A single head resolves coreference better than taking the nearest mention"),
-    _claim("over-head-match", "A single head does better than matching head words"),
-    _claim("near-rules", "A single head comes close to the rule-based system: no more than 10 points below it", -0.1),
-    _claim("pronouns", "The head's gain over matching head words is there for pronouns"),
-    _claim("nominal", "The head does better than matching head words on nominal mentions"),
-)
 
 
 def quantities(mentions: pd.DataFrame) -> pd.DataFrame:

@@ -13,9 +13,9 @@ from torch.nn.functional import one_hot
 
 from bertlook import interventions as forward
 from bertlook.attention import Batch, Segment
+from bertlook.claims import CANNOT_TELL, DOES_NOT, NOT_MEASURED, REPLICATES, Claim, number, published, same_depth
 from bertlook.encoder import PUNCT, TOKEN_CLASSES, Encoder
 from bertlook.interventions import MASKED_LM, STATES, UNITS, Change, Intervention
-from bertlook.results import CANNOT_TELL, DOES_NOT, NOT_MEASURED, REPLICATES, Claim, number, published, same_depth
 from bertlook.statistics import GroupedMean, estimates, interval
 
 Measures = Mapping[str, "ByKeyClass"]
@@ -204,48 +204,6 @@ def quantities(passed: Measures, importance: Measures, changes: Changes, token_c
     return pd.concat([estimates(passing, n), estimates(hanging, of), estimates(causing, causes)], ignore_index=True)
 
 
-CLAIMS = (
-    Claim(
-        "attends",
-        "3.2",
-        "Attends to: a token of the sink's class ({sink}) gets more than twice the attention of the mean token",
-        "over half of the attention in layers {} to {}, to [SEP]".format(*PAPER["sep_over_half_layers"]),
-        threshold=2,
-        unit="ratio",
-        evidence="fig-norms",
-    ),
-    Claim(
-        "gradient-small",
-        "3.2",
-        "In the deeper layers, gradients of weights to the sink ({sink}) are less than half of those to other tokens",
-        f"“very small” from layer {PAPER['sep_gradient_small_from_layer']} on, for [SEP]",
-        threshold=0.5,
-        below=True,
-        unit="ratio",
-        evidence="fig-gradients",
-    ),
-    Claim(
-        "no-op-passed",
-        "3.2",
-        "No-op, passes on: the sink's ({sink}) share of what is passed on is less than half of its share of "
-        "the weights",
-        "suspected, not measured",
-        threshold=0.5,
-        below=True,
-        unit="ratio",
-        evidence="fig-norms",
-    ),
-    Claim(
-        "no-op-cause",
-        "3.2",
-        "No-op, depends on: dropping the sink's ({sink}) mass changes less than half of what random tokens' mass does "
-        "(the difference)",
-        "suspected, not measured",
-        below=True,
-        unit="number",
-        evidence="fig-by-layer",
-    ),
-)
 LESS_HALF = "change when its mass is taken away, less half of that for the same mass of random tokens"
 #: Question → quantity, what that is, and what it exceeds for a yes: any small difference can be told with enough text.
 QUESTIONS = {
