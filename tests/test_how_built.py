@@ -12,8 +12,9 @@ import pandas as pd
 import pytest
 
 import bertlook
-from bertlook import book, figures, positional
+from bertlook import book, figures, positional, results
 from bertlook.attention import measure
+from bertlook.claims import claims, read_claims
 from bertlook.corpora import Corpus
 from bertlook.results import VERDICTS, Results
 
@@ -21,6 +22,7 @@ SOURCE = Path(bertlook.__file__).parent
 PAGE = (book.root() / "book/how-built.md").read_text(encoding="utf-8")
 DRAWING = re.search(r"```text\n(floor .*?)```", PAGE, flags=re.S)[1]
 MODULE, TEST, PASS, FIGURE, CLAIM, READER, READER_TEST = re.findall(r"```python\n(.*?)```", PAGE, flags=re.S)
+(NEW_CLAIM,) = re.findall(r"```yaml\n(.*?)```", PAGE, flags=re.S)
 
 
 def room(module):
@@ -103,6 +105,8 @@ def test_the_measure_passes_its_test_and_its_section_runs(monkeypatch, encoder, 
     known = vars(positional) | {"measure": measure, "positional": positional, "distance": distance, "figures": figures}
     known |= {"encoder": encoder, "corpus": Corpus("text", segments), "pd": pd}
     known |= {"output": Results("positional", {"results": str(tmp_path)})}
+    both = (*claims("positional"), *read_claims(NEW_CLAIM, "positional"))
+    monkeypatch.setattr(results, "claims", lambda chapter: both)
     known["profile"] = positional.PositionProfile(encoder.layers, encoder.heads)
     for cell in (PASS, FIGURE, CLAIM):
         exec(cell, known)

@@ -6,11 +6,11 @@ from transformers import BertConfig, BertModel
 
 from bertlook import figures
 from bertlook.attention import pad
-from bertlook.claims import CANNOT_TELL, DOES_NOT, NOT_MEASURED, REPLICATES, judge
+from bertlook.claims import CANNOT_TELL, DOES_NOT, NOT_MEASURED, REPLICATES, claims, judge
 from bertlook.encoder import TOKEN_CLASSES, load
 from bertlook.interventions import MASKED_LM, STATES, UNITS, battery, heads_off, intervene, table
+from bertlook.results import Verdicts
 from bertlook.sinks import (
-    CLAIMS,
     QUESTIONS,
     ByKeyClass,
     answer,
@@ -169,7 +169,7 @@ def test_minilms_sink_is_its_start_token_and_idle(minilm):
 
 def test_questions_and_claims_agree_since_they_have_one_rule(minilm):
     *_, numbers, asked = minilm
-    verdicts, found = judge(CLAIMS, numbers, sink="[CLS]"), asked.set_index("question")["verdict"]
+    verdicts, found = Verdicts(judge(claims("sinks"), numbers, sink="[CLS]")), asked.set_index("question")["verdict"]
     assert list(verdicts) == ["attends", "gradient-small", "no-op-passed", "no-op-cause"]
     opposite = {"yes": DOES_NOT, "no": REPLICATES}
     assert verdicts["attends"] == {"yes": REPLICATES, "no": DOES_NOT}.get(found["attends to"], CANNOT_TELL)
@@ -236,7 +236,7 @@ def test_the_no_op_holds_only_if_all_three_verdicts_say_so(attends, passes, depe
     ],
 )
 def test_each_piece_of_the_answer_is_what_its_verdict_says(minilm, verdict, attends, passes, depends):
-    verdicts = dict.fromkeys([claim.id for claim in CLAIMS], verdict)
+    verdicts = dict.fromkeys([claim.id for claim in claims("sinks")], verdict)
     found = answer(verdicts, minilm[-1], model="m", sink="[X]")
     assert (found["attends"], found["no-op-passed"], found["no-op-cause"]) == (attends, passes, depends)
 

@@ -98,7 +98,11 @@ class Claim:
 @cache
 def claims(chapter: str) -> tuple[Claim, ...]:
     """The claims that a chapter tests."""
-    data = yaml.safe_load(files("bertlook").joinpath("claims.yaml").read_text(encoding="utf-8"))[chapter]
+    return read_claims(files("bertlook").joinpath("claims.yaml").read_text(encoding="utf-8"), chapter)
+
+
+def read_claims(page: str, chapter: str) -> tuple[Claim, ...]:
+    """A chapter's claims on a page of YAML; the head of ``claims.yaml`` says how it is written."""
     theirs = published() | {
         "layers": {name: _Layers(values) for name, values in layer_means().items()},
         "table1": {row["relation"]: row for row in published()["table1"]},
@@ -108,7 +112,7 @@ def claims(chapter: str) -> tuple[Claim, ...]:
         },
     }
     found = []
-    for id, entry in data.items():
+    for id, entry in yaml.safe_load(page)[chapter].items():
         (rule,) = {"above", "below", "more than chance"} & set(entry)
         common = {name: entry[name] for name in ("section", "text", "unit", "evidence") if name in entry}
         paper = entry["paper"].format(**theirs)
