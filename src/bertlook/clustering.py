@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import ctypes
+import json
 import os
 import shlex
 import subprocess
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import cache
+from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
 
@@ -25,55 +26,27 @@ from torch import Tensor
 from torchmetrics import Metric
 
 from bertlook import BertlookError
-from bertlook.attention import Batch
+from bertlook.attention import Batch, Segment, measure
+from bertlook.corpora import Corpus
+from bertlook.encoder import Encoder
+from bertlook.results import LEVEL, Claim, number
+from bertlook.statistics import against_chance, bootstrap_weights, estimates
 
 #: Attention weights are taken in blocks of so many, which for 144 heads fit into a processor's own cache.
 BLOCK = 1024
-#: Entropies of all mixtures, in plain C with vectors of 16 numbers. The logarithm is read off the bits of a number:
-#: exponent + mantissa as they stand, and a minimax polynomial for what is missing, off by 1.3e-6 at most.
-SOURCE = """
-typedef float lanes __attribute__((vector_size(64), aligned(4)));
-typedef int bits __attribute__((vector_size(64), aligned(4)));
-
-static inline lanes log2_of_half(lanes x) {
-    bits b = (bits)x - 0x3f800000;
-    lanes m = (lanes)((b & 0x7fffff) | 0x3f800000);
-    lanes p = -0.0256910888f * m + 0.275148772f;
-    p = p * m - 1.26691827f;
-    p = p * m + 3.28652881f;
-    p = p * m - 5.34198926f;
-    p = p * m + 5.11296317f;
-    p = p * m - 3.04004029f;
-    return __builtin_convertvector(b, lanes) * 0x1p-23f + p;
-}
-
-void mixtures(const float *block, long blocks, long heads, long width, double *total) {
-    for (; blocks--; block += heads * width)
-        for (long i = 0; i < heads; i++)
-            for (long j = 0; j <= i; j++) {
-                const lanes *p = (const lanes *)(block + i * width), *q = (const lanes *)(block + j * width);
-                lanes sums = {0};
-                for (long k = 0; k < width / 16; k++) {
-                    lanes both = p[k] + q[k];
-                    sums += both * log2_of_half(both);
-                }
-                float sum = 0;
-                for (int k = 0; k < 16; k++) sum += sums[k];
-                total[i * heads + j] -= 0.34657359f * sum;
-            }
-}
-"""
 
 
 @cache
 def kernel() -> Callable[..., None] | None:
-    """``mixtures`` of ``SOURCE`` for this very processor, in a tenth of a second; None where no compiler is at hand."""
+    """``mixtures.c`` for this very processor, in a tenth of a second; None where no compiler is at hand."""
     compiler = shlex.split(os.environ.get("CC", "cc"))
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        source, library = Path(folder, "mixtures.c"), Path(folder, "mixtures.so")
-        source.write_text(SOURCE, encoding="ascii")
-        # Not -ffast-math: a library linked with it switches subnormal numbers off for the whole process.
-        options = ["-O3", "-march=native", "-ffp-contract=fast", "-shared", "-fPIC", "-o"]
+    # Not -ffast-math: a library linked with it switches subnormal numbers off for the whole process.
+    options = ["-O3", "-march=native", "-ffp-contract=fast", "-shared", "-fPIC", "-o"]
+    with (
+        tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder,
+        as_file(files("bertlook").joinpath("mixtures.c")) as source,
+    ):
+        library = Path(folder, "mixtures.so")
         try:
             subprocess.run([*compiler, *options, library, source], check=True, capture_output=True)
             function = ctypes.CDLL(str(library)).mixtures
@@ -87,17 +60,8 @@ def kernel() -> Callable[..., None] | None:
 def mixture_entropies(weights: Tensor, compiled: bool = True) -> Tensor:
     """``−Σ m log m`` over the mixture ``m`` of every two heads' attention weights, in nats.
 
-    Parameters
-    ----------
-    weights : Tensor [block, head, BLOCK], float32, contiguous
-        All attention weights of some queries, dealt out to blocks, filled up with zeros.
-    compiled : bool
-        Use the compiled kernel where there is one; else plain torch, equal up to rounding.
-
-    Returns
-    -------
-    Tensor [head, head], float64
-        Lower triangle, the rest 0; the diagonal holds the heads' own entropies.
+    ``weights`` [block, head, BLOCK], float32, contiguous: all weights of some queries, filled up with zeros. Returns
+    [head, head], float64, the lower triangle; by the kernel where there is one, else plain torch, equal up to rounding.
     """
     blocks, heads, width = weights.shape
     total = weights.new_zeros((heads, heads), dtype=torch.float64)
@@ -119,12 +83,6 @@ class HeadDivergence(Metric):
 
     States: ``entropies`` [head, head], float64, ``Σ_tokens H((α_i + α_j) / 2)`` in the lower triangle;
     ``tokens``, how many, padding left out. ``compute`` is symmetric, zero on the diagonal, at most ``ln 2`` a token.
-
-    Parameters
-    ----------
-    layers, heads : int
-    compiled : bool
-        Use the compiled kernel where a C compiler is at hand.
     """
 
     full_state_update = False
@@ -161,127 +119,146 @@ class HeadDivergence(Metric):
         return (mixed - (own[:, None] + own) / 2).clamp_min(0)
 
 
-@dataclass(frozen=True)
-class Embedding:
-    """Heads in the plane.
+def in_groups(encoder: Encoder, corpus: Corpus[Segment], *others: Metric) -> np.ndarray:
+    """Divergences in each of at most 16 groups of articles, [group, head, head]; ``others`` see the same attention."""
+    groups, parts = min(16, corpus.source["articles"]), []
+    for group in range(groups):
+        divergence = HeadDivergence(encoder.layers, encoder.heads)
+        own = [segment for segment in corpus if segment.document % groups == group]
+        measure(encoder, own, divergence, *others, progress=None)
+        parts.append(divergence.compute().cpu().numpy())
+    return np.stack(parts)
 
-    Attributes
-    ----------
-    points : array [head, 2]
-        In the unit of the divergence; centred, the first axis is the one along which the heads differ most, and the
-        first layer's mean lies left and below.
-    stress : float
-        ``√(Σ (δ − d)² / Σ δ²)`` over pairs, δ the divergence and d the distance in the plane: 0 is a perfect map.
-    stresses : list of float
-        That of every start, best first; ``stress`` is the first.
+
+def divergence_table(divergence: np.ndarray, layers: int) -> pd.DataFrame:
+    """The square of divergences, rows and columns named ``layer-head`` from 1."""
+    heads = len(divergence) // layers
+    names = [f"{layer}-{head}" for layer in range(1, layers + 1) for head in range(1, heads + 1)]
+    return pd.DataFrame(divergence, index=pd.Index(names, name="head"), columns=names)
+
+
+# ------------------------------------------------------------------------------------------ what heads do, and where
+
+
+def earlier(results: str | Path, weights: str) -> pd.DataFrame:
+    """What single heads are best at, by the chapters on syntax and coreference, if these read the same ``weights``.
+
+    ``layer, head, name, accuracy, gain``: the relation, or ``coreference``; how often the head is right; the lower end
+    of its gain over the best fixed offset, or the nearest mention, held out. Relations first, the greatest gain first.
     """
+    columns = ["layer", "head", "name", "accuracy", "gain"]
 
-    points: np.ndarray
-    stress: float
-    stresses: list[float]
+    def read(chapter: str, *names: str) -> list[pd.DataFrame]:
+        record, *tables = (Path(results, chapter, name) for name in ("provenance.json", *names))
+        if not all(file.exists() for file in (record, *tables)):
+            return []
+        same = json.loads(record.read_text(encoding="utf-8"))["weights_sha256"] == weights
+        return [pd.read_csv(file) for file in tables] if same else []
+
+    found = []
+    if tables := read("syntax", "table1.csv", "heldout.csv"):
+        both = tables[0].merge(tables[1].drop(columns="n"), on="relation").query("relation != 'all'")
+        both = both.sort_values("difference", ascending=False)
+        found.append(both.rename(columns={"relation": "name", "difference_low": "gain"})[columns])
+    if tables := read("coreference", "heads.csv", "claims.csv"):
+        every = tables[0].query("mention_type == 'all' and direction == 'mention→antecedent'")
+        gain = tables[1].set_index("id").loc["over-nearest", "ci_low"]
+        found.append(every.loc[[every["accuracy"].idxmax()]].assign(name="coreference", gain=gain)[columns])
+    return pd.concat(found, ignore_index=True) if found else pd.DataFrame(columns=columns)
 
 
-def embed(divergence: Tensor | np.ndarray, layers: int, seed: int = 0, starts: int = 16) -> Embedding:
-    """Metric multidimensional scaling to the plane (§6), the best of several seeded random starts.
+def behaviours(
+    means: pd.DataFrame, best: pd.DataFrame, *, gain: float, position: float, special: float, broad: float
+) -> pd.DataFrame:
+    """What each head does, by the paper's thresholds (§6, Figure 6).
+
+    The first that applies: the names of what it is ``best`` at; ``previous``, ``current`` or ``next``; ``cls``,
+    ``sep`` or ``punct``; ``broad``; else ``other``.
 
     Parameters
     ----------
-    divergence : [head, head]
-        Heads numbered layer by layer.
-    layers : int
-        How many there are: the first one fixes the orientation.
+    means : DataFrame
+        ``layer, head``; mean attention to the tokens of the names above, as shares; mean ``entropy`` in nats.
+    best : DataFrame
+        As from :func:`earlier`.
+    gain, position, special, broad : float
+        Thresholds: of a linguistic head's gain, attention by position, attention to a class of token, entropy in
+        nats. The paper's 3.8 nats are 78% of the entropy of uniform attention over 128 tokens; take that share of
+        yours for other lengths.
+
+    Returns
+    -------
+    DataFrame
+        ``means`` with ``behaviour``; ``kind``, the same but ``linguistic`` for all such heads; ``best`` in words.
     """
-    matrix = square(divergence)
-    wanted = squareform(matrix, checks=False)
+    tests = dict.fromkeys(("previous", "current", "next"), position) | dict.fromkeys(("cls", "sep", "punct"), special)
+    tests["entropy"] = broad
+    if missing := [name for name in tests if name not in means]:
+        raise BertlookError(f"behaviours: no {', '.join(missing)} among the heads' means. Give a column for each.")
+    places = pd.MultiIndex.from_frame(means[["layer", "head"]])
+    first = best.drop_duplicates(["layer", "head"]).set_index(["layer", "head"])
+    for layer, head in first.index.difference(places):
+        size = "{} layers of {} heads".format(*means[["layer", "head"]].max())
+        raise BertlookError(f"behaviours: head {layer}-{head}, but the model has {size}. Give what this model's do.")
+    label = np.select([means[name] > least for name, least in tests.items()], [*list(tests)[:-1], "broad"], "other")
+    jobs = best[best["gain"] > gain].groupby(["layer", "head"])["name"].agg(lambda names: ", ".join(names.unique()))
+    own = jobs.reindex(places).to_numpy()
+    text = [f"best at {row.name}, {number(row.accuracy, 'share')}" for row in first.itertuples()]
+    return means.assign(
+        behaviour=np.where(pd.notna(own), own, label),
+        kind=np.where(pd.notna(own), "linguistic", label),
+        best=pd.Series(text, first.index, dtype=object).reindex(places, fill_value="").to_numpy(),
+    )
+
+
+def embed(divergence: np.ndarray, layers: int, seed: int = 0, starts: int = 16) -> tuple[np.ndarray, list[float]]:
+    """Metric multidimensional scaling to the plane (§6), the best of several seeded random starts.
+
+    Returns
+    -------
+    points : array [head, 2]
+        In the unit of the divergence; centred, the first axis is the one along which the heads differ most, and the
+        first layer's mean lies left and below.
+    stresses : list of float
+        Of every start, best first: ``√(Σ (δ − d)² / Σ δ²)`` over pairs, δ the divergence and d the distance in the
+        plane. 0 is a perfect map.
+    """
+    wanted = squareform(divergence, checks=False)
     scale = max(float(wanted.mean()), np.finfo(float).tiny)
     found = []
-    for start in range(starts):
+    for start in range(seed, seed + starts):
         points, _ = smacof(
-            matrix / scale, n_init=1, max_iter=1000, eps=1e-7, random_state=seed + start, normalized_stress=False
+            divergence / scale, n_init=1, max_iter=1000, eps=1e-7, random_state=start, normalized_stress=False
         )
         off = np.sqrt(np.square(wanted / scale - pdist(points)).sum() / max(np.square(wanted / scale).sum(), 1e-300))
         found.append((float(off), start, points * scale))
     found.sort(key=lambda one: one[:2])
-    stress, _, points = found[0]
-    points = points - points.mean(0)
+    points = found[0][2] - found[0][2].mean(0)
     points = points @ np.linalg.svd(points, full_matrices=False)[2].T
     points *= np.where(points[: len(points) // layers].mean(0) > 0, -1, 1)
-    return Embedding(points, stress, [one[0] for one in found])
+    return points, [stress for stress, *_ in found]
 
 
-@dataclass(frozen=True)
-class LayerStructure:
-    """How the divergence of two heads depends on their layers.
-
-    Attributes
-    ----------
-    within, between : float
-        Mean divergence of two heads of one layer, and of two layers.
-    p_within : float
-        Share of the permutations of heads over layers in which ``within`` is as small as observed, the observed
-        order counted among them.
-    correlation, p_correlation : float
-        Of divergence and the layers' distance, over pairs (Mantel), and the share of permutations that reach it.
-    by_distance : DataFrame
-        ``layer_distance, divergence, pairs``: the mean at each difference of layers, 0 within a layer.
-    """
-
-    within: float
-    between: float
-    p_within: float
-    correlation: float
-    p_correlation: float
-    by_distance: pd.DataFrame
+def embedding_table(points: np.ndarray, heads: pd.DataFrame, cluster: np.ndarray) -> pd.DataFrame:
+    """``layer, head, x, y, behaviour, cluster``, then the other columns of ``heads``, as from :func:`behaviours`."""
+    columns = ["layer", "head", "x", "y", "behaviour", "cluster"]
+    table = heads.assign(x=points[:, 0], y=points[:, 1], cluster=cluster)
+    return table[[*columns, *table.columns.difference(columns, sort=False)]]
 
 
-def layer_structure(
-    divergence: Tensor | np.ndarray, layers: int, permutations: int = 2000, seed: int = 0
-) -> LayerStructure:
-    """Are heads of one layer closer than heads of different ones? Means, and tests by permuting the heads."""
-    matrix = square(divergence)
-    layer = np.repeat(np.arange(layers), len(matrix) // layers)
-    distance = np.abs(layer[:, None] - layer)
-    upper = np.triu_indices(len(matrix), 1)
-    values, gaps = matrix[upper], distance[upper]
-    same = gaps == 0
-    total, pairs = (np.bincount(gaps, weights, layers) for weights in (values, None))
-
-    chance = np.random.default_rng(seed)
-    means, correlations = [values[same].mean()], [correlation(values, gaps)]
-    for _ in range(permutations):
-        order = chance.permutation(len(matrix))
-        shuffled = matrix[order][:, order][upper]
-        means.append(shuffled[same].mean())
-        correlations.append(correlation(shuffled, gaps))
-    slack = 1e-9 * values.mean()  # equal up to rounding counts as equal
-    return LayerStructure(
-        within=float(means[0]),
-        between=float(values[~same].mean()),
-        p_within=float(np.mean(np.array(means) <= means[0] + slack)),
-        correlation=float(correlations[0]),
-        p_correlation=float(np.mean(np.array(correlations) >= correlations[0] - 1e-9)),
-        by_distance=pd.DataFrame({"layer_distance": range(layers), "divergence": total / pairs, "pairs": pairs}),
-    )
+# ----------------------------------------------------------------------------------------------- groups, and chance
 
 
-def correlation(x: np.ndarray, y: np.ndarray) -> float:
-    """Pearson's; 0 where one of the two is constant."""
-    x, y = x - x.mean(), y - y.mean()
-    norm = np.sqrt((x @ x) * (y @ y))
-    return float(x @ y / norm) if norm > 0 else 0.0
-
-
-def clusters(divergence: Tensor | np.ndarray, count: int) -> np.ndarray:
+def clusters(divergence: np.ndarray, count: int) -> np.ndarray:
     """Ward's hierarchical clustering cut into ``count`` clusters: the number of each head's, from 1 by first head.
 
     Ward's method wants Euclidean distances; the root of a sum of Jensen–Shannon divergences is one.
     """
-    tree = linkage(squareform(np.sqrt(square(divergence)), checks=False), "ward")
-    labels = fcluster(tree, count, "maxclust")
-    return pd.factorize(labels)[0] + 1
+    tree = linkage(squareform(np.sqrt(divergence), checks=False), "ward")
+    return pd.factorize(fcluster(tree, count, "maxclust"))[0] + 1
 
 
-def agreement(divergence: Tensor | np.ndarray, labels: Sequence[Any] | np.ndarray) -> float:
+def agreement(divergence: np.ndarray, labels: Sequence[Any]) -> float:
     """Adjusted Rand index of a labelling of the heads and as many clusters: 1 is equality, 0 what chance gives.
 
     NaN where all heads have one label: then any clustering agrees with it.
@@ -291,19 +268,12 @@ def agreement(divergence: Tensor | np.ndarray, labels: Sequence[Any] | np.ndarra
 
 
 def chance_agreement(
-    divergence: Tensor | np.ndarray,
-    labels: Sequence[Any] | np.ndarray,
-    layers: int = 1,
-    permutations: int = 1000,
-    seed: int = 0,
+    divergence: np.ndarray, labels: Sequence[Any], layers: int = 1, permutations: int = 1000, seed: int = 0
 ) -> np.ndarray:
     """:func:`agreement` when the labels are dealt out to the heads at random, [permutation].
 
-    Parameters
-    ----------
-    layers : int
-        Labels stay within their layer if this is the number of layers: what is then left comes from labels that
-        are common in one layer and rare in another. With 1 they go anywhere.
+    Labels stay within their layer if ``layers`` is the number of layers: what is then left comes from labels that are
+    common in one layer and rare in another. With 1 they go anywhere.
     """
     names = np.asarray(pd.factorize(np.asarray(labels, dtype=object))[0]).reshape(layers, -1)
     count = len(np.unique(names))
@@ -314,79 +284,84 @@ def chance_agreement(
     return np.array([adjusted_rand_score(one, found) for one in dealt])
 
 
-#: Token classes that can make a head's behaviour, each when it gets more than the threshold for special tokens.
-SPECIAL = ("cls", "sep", "punct")
+def pairs(square: np.ndarray) -> np.ndarray:
+    """The upper triangle, […, pair], of […, head, head]: every two heads once."""
+    return square[..., *np.triu_indices(square.shape[-1], 1)]
 
 
-def behaviours(
-    means: Mapping[str, Tensor | np.ndarray],
-    linguistic: pd.DataFrame | None = None,
-    *,
-    position: float = 0.5,
-    special: float = 0.6,
-    broad: float = 3.8,
-) -> list[str]:
-    """What each head does, by the paper's thresholds (§6, Figure 6).
+def layer_gaps(layers: int, heads: int) -> np.ndarray:
+    """How many layers every two heads are apart, [pair]; ``heads`` of all layers."""
+    layer = np.repeat(np.arange(layers), heads // layers)
+    return pairs(np.abs(layer[:, None] - layer))
 
-    The first that applies: its names in ``linguistic``; ``previous``, ``current`` or ``next``; ``cls``, ``sep`` or
-    ``punct``; ``broad``; else ``other``.
 
-    Parameters
-    ----------
-    means : mapping of arrays [layer, head]
-        Mean attention under the names above, as shares, and mean ``entropy`` in nats; as
-        :meth:`bertlook.surface.Surface.means` and :meth:`bertlook.positional.PositionProfile.at` give them.
-    linguistic : DataFrame, optional
-        ``layer, head, name``, from 1: heads found by the syntax and coreference chapters.
-    position, special, broad : float
-        Thresholds: attention by position, attention to a class of token, entropy in nats. The paper's 3.8 nats are
-        78% of the entropy of uniform attention over 128 tokens; take that share of yours for other lengths.
+def layers_table(divergence: np.ndarray, layers: int, tokens: int) -> pd.DataFrame:
+    """``layer_distance, divergence, pairs``: nats a token, the mean over all pairs of heads so many layers apart."""
+    gaps = layer_gaps(layers, len(divergence))
+    total, count = np.bincount(gaps, pairs(divergence)), np.bincount(gaps)
+    return pd.DataFrame({"layer_distance": range(layers), "divergence": total / count / tokens, "pairs": count})
+
+
+def layer_structure(divergence: np.ndarray, gaps: np.ndarray) -> np.ndarray:
+    """Does divergence grow with the layers' distance? Two answers, […, 2], for ``divergence`` […, pair].
+
+    The mean between layers as a multiple of that within; the correlation over pairs (Mantel's), 0 where all are equal.
     """
-    tests = {name: position for name in ("previous", "current", "next")}
-    tests |= {name: special for name in SPECIAL}
-    missing = [name for name in (*tests, "entropy") if name not in means]
-    if missing:
-        raise BertlookError(f"behaviours: no {', '.join(missing)} among the heads' means. Give an array for each.")
-    shape = np.shape(means["entropy"])
-    labels = np.full(shape, "other", dtype=object)
-    for name, threshold in [("broad", broad), *reversed(tests.items())]:
-        labels[np.asarray(means["entropy" if name == "broad" else name]) > threshold] = name
-    if linguistic is not None:
-        for (layer, head), names in linguistic.groupby(["layer", "head"])["name"]:
-            if not (1 <= layer <= shape[0] and 1 <= head <= shape[1]):
-                raise BertlookError(
-                    f"behaviours: head {layer}-{head}, but the model has {shape[0]} layers of {shape[1]} heads. "
-                    "Give the linguistic heads of this model."
-                )
-            labels[layer - 1, head - 1] = ", ".join(dict.fromkeys(names))
-    return labels.flatten().tolist()
+    ratio = divergence[..., gaps > 0].mean(-1) / divergence[..., gaps == 0].mean(-1)
+    x, y = divergence - divergence.mean(-1, keepdims=True), gaps - gaps.mean()
+    norm = np.sqrt(np.square(x).sum(-1) * (y @ y))
+    return np.stack([ratio, x @ y / np.where(norm > 0, norm, 1)], -1)
 
 
-def divergence_table(divergence: Tensor | np.ndarray, layers: int) -> pd.DataFrame:
-    """The square of divergences, rows and columns named ``layer-head`` from 1."""
-    matrix = square(divergence)
-    heads = len(matrix) // layers
-    names = [f"{layer}-{head}" for layer in range(1, layers + 1) for head in range(1, heads + 1)]
-    return pd.DataFrame(matrix, index=pd.Index(names, name="head"), columns=names)
+def chance_structure(divergence: np.ndarray, layers: int, permutations: int = 2000, seed: int = 0) -> np.ndarray:
+    """:func:`layer_structure` when the heads are dealt out to the layers at random, [permutation, 2]."""
+    gaps, chance = layer_gaps(layers, len(divergence)), np.random.default_rng(seed)
+    orders = (chance.permutation(len(divergence)) for _ in range(permutations))
+    return np.stack([layer_structure(pairs(divergence[order][:, order]), gaps) for order in orders])
 
 
-def embedding_table(
-    embedding: Embedding, layers: int, behaviour: Sequence[str], cluster: Sequence[int] | np.ndarray
-) -> pd.DataFrame:
-    """``layer, head, x, y, behaviour, cluster``, layers and heads from 1."""
-    heads = len(embedding.points) // layers
-    return pd.DataFrame(
-        {
-            "layer": np.repeat(np.arange(1, layers + 1), heads),
-            "head": np.tile(np.arange(1, heads + 1), layers),
-            "x": embedding.points[:, 0],
-            "y": embedding.points[:, 1],
-            "behaviour": list(behaviour),
-            "cluster": np.asarray(cluster),
-        }
-    )
+# ----------------------------------------------------------------------------------------------- claims, and words
+
+CLAIMS = (
+    Claim(
+        "within-layers",
+        "6",
+        "Heads of one layer are closer to each other than heads of different layers (mean divergence between layers, "
+        "as a multiple of that within)",
+        paper="seen in Figure 6",
+        chance=True,
+        unit="ratio",
+        evidence="fig-layers",
+    ),
+    Claim(
+        "by-behaviour",
+        "6",
+        "Heads of like behaviour form clusters (adjusted Rand index of clusters and behaviours)",
+        paper="seen in Figure 6",
+        chance=True,
+        unit="number",
+        evidence="fig-by-behaviour",
+    ),
+)
 
 
-def square(divergence: Tensor | np.ndarray) -> np.ndarray:
-    """As an array of float64."""
-    return np.asarray(divergence.cpu() if isinstance(divergence, Tensor) else divergence, dtype=float)
+def quantities(parts: np.ndarray, kinds: Sequence[str], layers: int, n: str, seed: int = 0) -> pd.DataFrame:
+    """``quantity, value, low, high, n`` over groups of articles, and ``p, null_low, null_high, null_mean`` of chance.
+
+    ``parts`` [group, head, head] as from :func:`in_groups`; ``kinds`` [head].
+    """
+    whole, weights = parts.sum(0), bootstrap_weights(len(parts)).numpy()
+    gaps, layer = layer_gaps(layers, len(whole)), np.repeat(np.arange(layers), len(whole) // layers)
+    columns = (layer_structure(pairs(whole), gaps), layer_structure(weights @ pairs(parts), gaps).T)
+    dealt = chance_structure(whole, layers, seed=seed).T
+    found = dict(zip(("within-layers", "layer-distance"), zip(*columns, dealt, strict=True), strict=True))
+    resampled = np.tensordot(weights[:200], parts, 1)
+    for name, labels, strata in (
+        ("by-layer", layer, 1),
+        ("by-behaviour", kinds, 1),
+        ("by-behaviour-in-layers", kinds, layers),
+    ):
+        samples = np.array([agreement(one, labels) for one in resampled])
+        found[name] = (agreement(whole, labels), samples, chance_agreement(whole, labels, strata, seed=seed))
+    tests = pd.DataFrame([against_chance(value, draws) for value, _, draws in found.values()])
+    return estimates({name: row[:2] for name, row in found.items()}, n).join(tests)

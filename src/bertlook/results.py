@@ -267,6 +267,11 @@ def head_link(layer: int, head: int, page: str = "explorer.html") -> HTML:
     return HTML(f"<a href='{html.escape(page)}#{layer}-{head}'>{layer}-{head}</a>")
 
 
+def two_lines(first: object, second: str) -> HTML:
+    """A cell with a small second line; escaped, but what is ``HTML`` already."""
+    return HTML(f"{_cell(first)}<br><small>{html.escape(second)}</small>")
+
+
 # ----------------------------------------------------------------------------------------------- a chapter's output
 
 
