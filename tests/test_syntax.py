@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bertlook import BertlookError, statistics, syntax
-from bertlook.attention import attend, measure, to_words
+from bertlook.attention import attend, fit, measure, to_words
 from bertlook.corpora import Corpus
 from bertlook.corpora.treebank import Sentence, treebank
-from bertlook.syntax import HeadParser, fit
+from bertlook.syntax import HeadParser
 
 needs_gum = pytest.mark.skipif("BERTLOOK_DATA" not in os.environ, reason="BERTLOOK_DATA is not set: no GUM")
 

@@ -146,7 +146,7 @@ def relations_table(parser: HeadParser, minimum: int = 30) -> pd.DataFrame:
         row |= dict(zip(("ci_low", "offset_low", "difference_low"), low, strict=True))
         row |= dict(zip(("ci_high", "offset_high", "difference_high"), high, strict=True))
         rows.append(row)
-    if not rows:
+    if len(rows) < 2:
         raise BertlookError(
             f"no relation has {minimum} words in these sentences. Give more of them, or a lower minimum."
         )
@@ -313,8 +313,8 @@ def quantities(relations: pd.DataFrame, n: str) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["quantity", "value", "low", "high", "n"])
 
 
-def words(relations: pd.DataFrame, beside: pd.DataFrame, verdicts: Mapping[str, str]) -> dict[str, str]:
-    """What the chapter's prose says of :func:`relations_table` and :func:`beside_silver`."""
+def words(relations: pd.DataFrame, verdicts: Mapping[str, str], beside: pd.DataFrame | None = None) -> dict[str, str]:
+    """What the chapter's prose says of :func:`relations_table` and, where the trees are gold, :func:`beside_silver`."""
     every, ranked = relations.iloc[0], gains(relations)
     best, most = ranked.iloc[0], ranked.head(4)
     return {
@@ -349,13 +349,13 @@ def whole_tree(verdict: str, share: float) -> str:
     return f"Of the whole tree the best head gets {number(share, 'share')}"
 
 
-def silver_shift(beside: pd.DataFrame) -> str:
+def silver_shift(beside: pd.DataFrame | None) -> str:
     """How far the parser's trees move the held-out accuracies, or that there is nothing to compare them with."""
-    if beside.empty:
+    if beside is None:
         return "The trees of this copy are silver themselves, so this is not measured here; profile gold does, on GUM."
-    shift = (beside["heldout_accuracy_silver"] - beside["heldout_accuracy"]).abs()
+    shift = 100 * (beside["heldout_accuracy_silver"] - beside["heldout_accuracy"]).abs()
     worst, same = beside["relation"][shift.idxmax()], beside.set_index("relation")["same_head"]["all"]
     return (
-        f"The parser finds the gold head word of {number(same, 'share')} of the words. Against its trees "
-        f"the held-out accuracies differ by {100 * shift.mean():.1f} points on average, at most by {100 * shift.max():.1f} ({worst})."
+        f"The parser finds the gold head word of {number(same, 'share')} of the words. Against its trees the held-out "
+        f"accuracies differ by {shift.mean():.1f} points on average, at most by {shift.max():.1f} ({worst})."
     )
