@@ -8,29 +8,26 @@ import os
 import shlex
 import subprocess
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from functools import cache, partial
 from importlib.resources import as_file, files
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
-from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import pdist, squareform
 from sklearn.manifold import smacof
-from sklearn.metrics import adjusted_rand_score
 from torch import Tensor
 from torchmetrics import Metric
 
-from bertlook import BertlookError
+from bertlook import BertlookError, positional, surface
 from bertlook.attention import Batch, Segment, measure
 from bertlook.corpora import Corpus
 from bertlook.encoder import Encoder
-from bertlook.results import LEVEL, Claim, number
-from bertlook.statistics import against_chance, bootstrap_weights, estimates
+from bertlook.results import LEVEL, NOT_MEASURED, REPLICATES, Claim, listed, number
+from bertlook.statistics import against_chance, agreement, bootstrap_weights, chance_agreement, estimates
 
 #: Attention weights are taken in blocks of so many, which for 144 heads fit into a processor's own cache.
 BLOCK = 1024
@@ -119,15 +116,22 @@ class HeadDivergence(Metric):
         return (mixed - (own[:, None] + own) / 2).clamp_min(0)
 
 
-def in_groups(encoder: Encoder, corpus: Corpus[Segment], *others: Metric) -> np.ndarray:
-    """Divergences in each of at most 16 groups of articles, [group, head, head]; ``others`` see the same attention."""
+def measured(encoder: Encoder, corpus: Corpus[Segment]) -> tuple[np.ndarray, pd.DataFrame]:
+    """What the chapter needs of the text, dealt into at most 16 groups of articles so that these can be resampled.
+
+    Divergences in each group, [group, head, head]; and of the whole text ``layer, head`` and each head's mean attention
+    ``previous, current, next, cls, sep, punct`` and mean ``entropy``.
+    """
+    classes, profile = surface.Surface(encoder), positional.PositionProfile(encoder.layers, encoder.heads, reach=1)
     groups, parts = min(16, corpus.source["articles"]), []
     for group in range(groups):
         divergence = HeadDivergence(encoder.layers, encoder.heads)
         own = [segment for segment in corpus if segment.document % groups == group]
-        measure(encoder, own, divergence, *others, progress=None)
+        measure(encoder, own, divergence, *classes.measures, profile, progress=None)
         parts.append(divergence.compute().cpu().numpy())
-    return np.stack(parts)
+    near = positional.heads_table(positional.offsets_table(profile))
+    far = surface.heads_table(classes)[["layer", "head", "cls", "sep", "punct", "entropy"]]
+    return np.stack(parts), near.merge(far, on=["layer", "head"])
 
 
 def divergence_table(divergence: np.ndarray, layers: int) -> pd.DataFrame:
@@ -170,38 +174,25 @@ def earlier(results: str | Path, weights: str) -> pd.DataFrame:
 def behaviours(
     means: pd.DataFrame, best: pd.DataFrame, *, gain: float, position: float, special: float, broad: float
 ) -> pd.DataFrame:
-    """What each head does, by the paper's thresholds (§6, Figure 6).
+    """What each head does, by the paper's thresholds (§6, Figure 6): ``means`` with three columns more.
 
-    The first that applies: the names of what it is ``best`` at; ``previous``, ``current`` or ``next``; ``cls``,
-    ``sep`` or ``punct``; ``broad``; else ``other``.
-
-    Parameters
-    ----------
-    means : DataFrame
-        ``layer, head``; mean attention to the tokens of the names above, as shares; mean ``entropy`` in nats.
-    best : DataFrame
-        As from :func:`earlier`.
-    gain, position, special, broad : float
-        Thresholds: of a linguistic head's gain, attention by position, attention to a class of token, entropy in
-        nats. The paper's 3.8 nats are 78% of the entropy of uniform attention over 128 tokens; take that share of
-        yours for other lengths.
-
-    Returns
-    -------
-    DataFrame
-        ``means`` with ``behaviour``; ``kind``, the same but ``linguistic`` for all such heads; ``best`` in words.
+    ``behaviour`` is the first that applies: the names of what it is ``best`` at, as from :func:`earlier`, by more than
+    ``gain``; ``previous``, ``current`` or ``next`` with more attention than ``position``; ``cls``, ``sep`` or ``punct``
+    with more than ``special``; ``broad`` with more entropy, in nats (the paper's 3.8 are 78% of that of even attention
+    over 128 tokens; take that share of yours for other lengths); else ``other``. ``kind`` is the same, but
+    ``linguistic`` for all of the first; ``best`` says it in words.
     """
     tests = dict.fromkeys(("previous", "current", "next"), position) | dict.fromkeys(("cls", "sep", "punct"), special)
-    tests["entropy"] = broad
-    if missing := [name for name in tests if name not in means]:
+    if missing := [name for name in (*tests, "entropy") if name not in means]:
         raise BertlookError(f"behaviours: no {', '.join(missing)} among the heads' means. Give a column for each.")
     places = pd.MultiIndex.from_frame(means[["layer", "head"]])
     first = best.drop_duplicates(["layer", "head"]).set_index(["layer", "head"])
     for layer, head in first.index.difference(places):
         size = "{} layers of {} heads".format(*means[["layer", "head"]].max())
         raise BertlookError(f"behaviours: head {layer}-{head}, but the model has {size}. Give what this model's do.")
-    label = np.select([means[name] > least for name, least in tests.items()], [*list(tests)[:-1], "broad"], "other")
-    jobs = best[best["gain"] > gain].groupby(["layer", "head"])["name"].agg(lambda names: ", ".join(names.unique()))
+    reached = [*(means[name] > least for name, least in tests.items()), means["entropy"] > broad]
+    label = np.select(reached, [*tests, "broad"], "other")
+    jobs = best[best["gain"] > gain].groupby(["layer", "head"])["name"].agg(lambda found: ", ".join(found.unique()))
     own = jobs.reindex(places).to_numpy()
     text = [f"best at {row.name}, {number(row.accuracy, 'share')}" for row in first.itertuples()]
     return means.assign(
@@ -214,14 +205,9 @@ def behaviours(
 def embed(divergence: np.ndarray, layers: int, seed: int = 0, starts: int = 16) -> tuple[np.ndarray, list[float]]:
     """Metric multidimensional scaling to the plane (§6), the best of several seeded random starts.
 
-    Returns
-    -------
-    points : array [head, 2]
-        In the unit of the divergence; centred, the first axis is the one along which the heads differ most, and the
-        first layer's mean lies left and below.
-    stresses : list of float
-        Of every start, best first: ``√(Σ (δ − d)² / Σ δ²)`` over pairs, δ the divergence and d the distance in the
-        plane. 0 is a perfect map.
+    Points [head, 2] in the unit of the divergence; centred, the first axis is the one along which heads differ most,
+    the first layer's mean lies left and below. And the stress of every start, best first: ``√(Σ (δ − d)² / Σ δ²)`` over
+    pairs, δ the divergence and d the distance in the plane; 0 is a perfect map.
     """
     wanted = squareform(divergence, checks=False)
     scale = max(float(wanted.mean()), np.finfo(float).tiny)
@@ -247,41 +233,6 @@ def embedding_table(points: np.ndarray, heads: pd.DataFrame, cluster: np.ndarray
 
 
 # ----------------------------------------------------------------------------------------------- groups, and chance
-
-
-def clusters(divergence: np.ndarray, count: int) -> np.ndarray:
-    """Ward's hierarchical clustering cut into ``count`` clusters: the number of each head's, from 1 by first head.
-
-    Ward's method wants Euclidean distances; the root of a sum of Jensen–Shannon divergences is one.
-    """
-    tree = linkage(squareform(np.sqrt(divergence), checks=False), "ward")
-    return pd.factorize(fcluster(tree, count, "maxclust"))[0] + 1
-
-
-def agreement(divergence: np.ndarray, labels: Sequence[Any]) -> float:
-    """Adjusted Rand index of a labelling of the heads and as many clusters: 1 is equality, 0 what chance gives.
-
-    NaN where all heads have one label: then any clustering agrees with it.
-    """
-    count = len(set(labels))
-    return float(adjusted_rand_score(list(labels), clusters(divergence, count))) if count > 1 else float("nan")
-
-
-def chance_agreement(
-    divergence: np.ndarray, labels: Sequence[Any], layers: int = 1, permutations: int = 1000, seed: int = 0
-) -> np.ndarray:
-    """:func:`agreement` when the labels are dealt out to the heads at random, [permutation].
-
-    Labels stay within their layer if ``layers`` is the number of layers: what is then left comes from labels that are
-    common in one layer and rare in another. With 1 they go anywhere.
-    """
-    names = np.asarray(pd.factorize(np.asarray(labels, dtype=object))[0]).reshape(layers, -1)
-    count = len(np.unique(names))
-    if count < 2:
-        return np.full(permutations, np.nan)
-    found, chance = clusters(divergence, count), np.random.default_rng(seed)
-    dealt = (chance.permuted(names, axis=1).ravel() for _ in range(permutations))
-    return np.array([adjusted_rand_score(one, found) for one in dealt])
 
 
 def pairs(square: np.ndarray) -> np.ndarray:
@@ -320,25 +271,20 @@ def chance_structure(divergence: np.ndarray, layers: int, permutations: int = 20
     return np.stack([layer_structure(pairs(divergence[order][:, order]), gaps) for order in orders])
 
 
-# ----------------------------------------------------------------------------------------------- claims, and words
+# ------------------------------------------------------------------------------------------------ claims and words
 
+_claim = partial(Claim, section="6", paper="seen in Figure 6", chance=True)
 CLAIMS = (
-    Claim(
+    _claim(
         "within-layers",
-        "6",
-        "Heads of one layer are closer to each other than heads of different layers (mean divergence between layers, "
-        "as a multiple of that within)",
-        paper="seen in Figure 6",
-        chance=True,
+        text="Heads of one layer are closer to each other than heads of different layers (mean divergence between "
+        "layers, as a multiple of that within)",
         unit="ratio",
         evidence="fig-layers",
     ),
-    Claim(
+    _claim(
         "by-behaviour",
-        "6",
-        "Heads of like behaviour form clusters (adjusted Rand index of clusters and behaviours)",
-        paper="seen in Figure 6",
-        chance=True,
+        text="Heads of like behaviour form clusters (adjusted Rand index of clusters and behaviours)",
         unit="number",
         evidence="fig-by-behaviour",
     ),
@@ -348,20 +294,81 @@ CLAIMS = (
 def quantities(parts: np.ndarray, kinds: Sequence[str], layers: int, n: str, seed: int = 0) -> pd.DataFrame:
     """``quantity, value, low, high, n`` over groups of articles, and ``p, null_low, null_high, null_mean`` of chance.
 
-    ``parts`` [group, head, head] as from :func:`in_groups`; ``kinds`` [head].
+    ``parts`` [group, head, head] as from :func:`measured`; ``kinds`` [head]. Beside the claims' quantities: correlation
+    of divergence and layers' distance, the clusters' agreement with layers, and with kinds dealt out within layers.
     """
     whole, weights = parts.sum(0), bootstrap_weights(len(parts)).numpy()
     gaps, layer = layer_gaps(layers, len(whole)), np.repeat(np.arange(layers), len(whole) // layers)
-    columns = (layer_structure(pairs(whole), gaps), layer_structure(weights @ pairs(parts), gaps).T)
-    dealt = chance_structure(whole, layers, seed=seed).T
-    found = dict(zip(("within-layers", "layer-distance"), zip(*columns, dealt, strict=True), strict=True))
-    resampled = np.tensordot(weights[:200], parts, 1)
-    for name, labels, strata in (
-        ("by-layer", layer, 1),
-        ("by-behaviour", kinds, 1),
-        ("by-behaviour-in-layers", kinds, layers),
-    ):
-        samples = np.array([agreement(one, labels) for one in resampled])
-        found[name] = (agreement(whole, labels), samples, chance_agreement(whole, labels, strata, seed=seed))
+    here, resampled = layer_structure(pairs(whole), gaps), layer_structure(weights @ pairs(parts), gaps)
+    dealt = chance_structure(whole, layers, seed=seed)
+    found = {name: (here[k], resampled[:, k], dealt[:, k]) for k, name in enumerate(("within-layers", "by-distance"))}
+    few = np.tensordot(weights[:200], parts, 1)
+    labels = {"by-layer": (layer, 1), "by-behaviour": (kinds, 1), "behaviour-in-layers": (kinds, layers)}
+    for name, (own, strata) in labels.items():
+        samples = np.array([agreement(one, own) for one in few])
+        found[name] = (agreement(whole, own), samples, chance_agreement(whole, own, strata, seed=seed))
     tests = pd.DataFrame([against_chance(value, draws) for value, _, draws in found.values()])
     return estimates({name: row[:2] for name, row in found.items()}, n).join(tests)
+
+
+def tooltips(heads: pd.DataFrame, names: Mapping[str, str]) -> list[str]:
+    """What is known of each head of :func:`behaviours`; ``names`` of the columns to tell."""
+    said = []
+    for row in heads.to_dict("records"):
+        means = listed([f"{number(row[column], 'share')} to {name}" for column, name in names.items()])
+        end = f"entropy {number(row['entropy'], 'nats')}. {row['best']}".strip()
+        said.append(f"Head {row['layer']}-{row['head']}: {row['behaviour']}. Attention: {means}; {end}")
+    return said
+
+
+def words(
+    heads: pd.DataFrame, layers: pd.DataFrame, numbers: pd.DataFrame, verdicts: Mapping[str, str]
+) -> dict[str, str]:
+    """What the chapter's prose says of its tables."""
+    found = numbers.set_index("quantity")
+    return {
+        "ratio": f"{found['value']['within-layers']:.2f}",
+        "within": f"{layers['divergence'][0]:.3f}",
+        "between": f"{np.average(layers['divergence'][1:], weights=layers['pairs'][1:]):.3f}",
+        "within-p": f"{found['p']['within-layers']:.4f}",
+        "correlation": f"{found['value']['by-distance']:.2f}",
+        "correlation-p": f"{found['p']['by-distance']:.4f}",
+        "kinds": listed([f"{n} {kind}" for kind, n in heads["kind"].value_counts().items()]),
+        "linguistic": linguistic(heads),
+        "grouping": grouping(verdicts["by-behaviour"], *found["value"][["by-behaviour", "by-layer"]]),
+        "beyond-layers": beyond_layers(found.loc["behaviour-in-layers"]),
+    }
+
+
+def linguistic(heads: pd.DataFrame) -> str:
+    """The linguistic heads of :func:`behaviours`, or why there is none."""
+    own = heads[heads["kind"] == "linguistic"]
+    if said := listed([f"{row.layer}-{row.head} ({row.behaviour})" for row in own.itertuples()]):
+        return f"The linguistic ones are {said}"
+    why = (
+        "no head is good enough" if heads["best"].any() else "the chapters on syntax and coreference have not been run"
+    )
+    return f"None is linguistic: {why}"
+
+
+def grouping(verdict: str, agreed: float, layers: float) -> str:
+    """What the verdict on groups by behaviour comes to, beside the agreement with layers."""
+    if verdict == NOT_MEASURED:
+        return "All heads have one label by what they do, so no groups by behaviour can be sought"
+    more = "more than" if verdict == REPLICATES else "not surely more than"
+    return (
+        f"Groups of heads made from distances alone agree with what heads do {more} chance would have it (adjusted "
+        f"Rand index {agreed:.2f}, where 1 is full agreement and 0 chance; with their layers {layers:.2f})"
+    )
+
+
+def beyond_layers(test: pd.Series) -> str:
+    """How much of the agreement with behaviours comes from the layers, by labels dealt out within these."""
+    if np.isnan(test["value"]):
+        return "All heads have one label here, so there is nothing that clusters could agree with"
+    more = "is more than chance" if test["p"] <= LEVEL else "cannot be told from chance"
+    return (
+        f"Behaviours dealt out within their layers still agree by {test['null_mean']:.2f} on average, of the "
+        f"{test['value']:.2f} that was found; that part comes from the layers. Beyond the layers, the agreement {more} "
+        f"(p = {test['p']:.3f})"
+    )
