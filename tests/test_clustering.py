@@ -147,8 +147,8 @@ def test_two_builds_of_the_embedding_agree_and_lie_the_same_way_round(measured, 
 
 def structure(matrix, layers, permutations):
     """Value and test of the layers' ratio and of the correlation with their distance."""
-    here = clustering.layer_structure(clustering.pairs(matrix), clustering.layer_gaps(layers, len(matrix)))
-    dealt = clustering.chance_structure(matrix, layers, permutations)
+    here = clustering.layer_structure(matrix, layers)
+    dealt = statistics.dealt_out(matrix, lambda one: clustering.layer_structure(one, layers), permutations)
     return [(value, against_chance(value, draws)["p"]) for value, draws in zip(here, dealt.T, strict=True)]
 
 

@@ -284,7 +284,7 @@ def test_table_one_has_the_papers_numbers_in_small_beside_ours():
         "<a href='explorer.html#2-5'>2-5</a><br><small>h→d</small>",
         "80.0%<br><small>paper 86.8%</small>",
         "79.0%<br><small>70–85</small>",
-        "39.0% at -2<br><small>paper 40.0% at -2</small>",
+        "39.0% at\u00a0-2<br><small>paper 40.0% at\u00a0-2</small>",
         "+40.0<br><small>+30.0 to +50.0</small>",
     ]
     assert columns["Same words"][2] == "50.0%<br><small></small>"
@@ -319,7 +319,7 @@ def test_the_answer_follows_the_verdicts():
     assert syntax.whole_tree(REPLICATES, 0.369) == "No head knows the whole tree: the best gets 36.9%"
     for verdict in (DOES_NOT, CANNOT_TELL):
         assert syntax.whole_tree(verdict, 0.6) == "Of the whole tree the best head gets 60.0%"
-    said = syntax.words(relations(), judge(syntax.CLAIMS, syntax.quantities(relations(), "")))
+    said = syntax.words(relations(), judge(syntax.CLAIMS, syntax.quantities(relations(), "")), None)
     assert said["beaten"] == said["below"] == "1" and said["most"] == "dobj (+40 points) and parataxis (-20 points)"
     assert "not measured here" in said["silver"]
 

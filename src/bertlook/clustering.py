@@ -11,13 +11,12 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
-from importlib.resources import as_file, files
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import torch
-from scipy.spatial.distance import pdist, squareform
+from scipy.spatial.distance import pdist
 from sklearn.manifold import smacof
 from torch import Tensor
 from torchmetrics import Metric
@@ -26,8 +25,8 @@ from bertlook import BertlookError, positional, surface
 from bertlook.attention import Batch, Segment, measure
 from bertlook.corpora import Corpus
 from bertlook.encoder import Encoder
-from bertlook.results import LEVEL, NOT_MEASURED, REPLICATES, Claim, listed, number
-from bertlook.statistics import against_chance, agreement, bootstrap_weights, chance_agreement, estimates
+from bertlook.results import LEVEL, NOT_MEASURED, REPLICATES, Claim, Verdicts, listed, number
+from bertlook.statistics import against_chance, agreement, bootstrap_weights, chance_agreement, dealt_out, estimates
 
 #: Attention weights are taken in blocks of so many, which for 144 heads fit into a processor's own cache.
 BLOCK = 1024
@@ -39,11 +38,8 @@ def kernel() -> Callable[..., None] | None:
     compiler = shlex.split(os.environ.get("CC", "cc"))
     # Not -ffast-math: a library linked with it switches subnormal numbers off for the whole process.
     options = ["-O3", "-march=native", "-ffp-contract=fast", "-shared", "-fPIC", "-o"]
-    with (
-        tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder,
-        as_file(files("bertlook").joinpath("mixtures.c")) as source,
-    ):
-        library = Path(folder, "mixtures.so")
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        source, library = Path(__file__).with_name("mixtures.c"), Path(folder, "mixtures.so")
         try:
             subprocess.run([*compiler, *options, library, source], check=True, capture_output=True)
             function = ctypes.CDLL(str(library)).mixtures
@@ -141,9 +137,6 @@ def divergence_table(divergence: np.ndarray, layers: int) -> pd.DataFrame:
     return pd.DataFrame(divergence, index=pd.Index(names, name="head"), columns=names)
 
 
-# ------------------------------------------------------------------------------------------ what heads do, and where
-
-
 def earlier(results: str | Path, weights: str) -> pd.DataFrame:
     """What single heads are best at, by the chapters on syntax and coreference, if these read the same ``weights``.
 
@@ -209,14 +202,12 @@ def embed(divergence: np.ndarray, layers: int, seed: int = 0, starts: int = 16) 
     the first layer's mean lies left and below. And the stress of every start, best first: ``√(Σ (δ − d)² / Σ δ²)`` over
     pairs, δ the divergence and d the distance in the plane; 0 is a perfect map.
     """
-    wanted = squareform(divergence, checks=False)
-    scale = max(float(wanted.mean()), np.finfo(float).tiny)
-    found = []
+    scale = max(float(pairs(divergence).mean()), np.finfo(float).tiny)
+    unit, found = divergence / scale, []
+    wanted = pairs(unit)
     for start in range(seed, seed + starts):
-        points, _ = smacof(
-            divergence / scale, n_init=1, max_iter=1000, eps=1e-7, random_state=start, normalized_stress=False
-        )
-        off = np.sqrt(np.square(wanted / scale - pdist(points)).sum() / max(np.square(wanted / scale).sum(), 1e-300))
+        points, _ = smacof(unit, n_init=1, max_iter=1000, eps=1e-7, random_state=start, normalized_stress=False)
+        off = np.sqrt(np.square(wanted - pdist(points)).sum() / max(np.square(wanted).sum(), 1e-300))
         found.append((float(off), start, points * scale))
     found.sort(key=lambda one: one[:2])
     points = found[0][2] - found[0][2].mean(0)
@@ -230,9 +221,6 @@ def embedding_table(points: np.ndarray, heads: pd.DataFrame, cluster: np.ndarray
     columns = ["layer", "head", "x", "y", "behaviour", "cluster"]
     table = heads.assign(x=points[:, 0], y=points[:, 1], cluster=cluster)
     return table[[*columns, *table.columns.difference(columns, sort=False)]]
-
-
-# ----------------------------------------------------------------------------------------------- groups, and chance
 
 
 def pairs(square: np.ndarray) -> np.ndarray:
@@ -253,22 +241,16 @@ def layers_table(divergence: np.ndarray, layers: int, tokens: int) -> pd.DataFra
     return pd.DataFrame({"layer_distance": range(layers), "divergence": total / count / tokens, "pairs": count})
 
 
-def layer_structure(divergence: np.ndarray, gaps: np.ndarray) -> np.ndarray:
-    """Does divergence grow with the layers' distance? Two answers, […, 2], for ``divergence`` […, pair].
+def layer_structure(divergence: np.ndarray, layers: int) -> np.ndarray:
+    """Does divergence […, head, head] grow with the layers' distance? Two answers, […, 2].
 
     The mean between layers as a multiple of that within; the correlation over pairs (Mantel's), 0 where all are equal.
     """
-    ratio = divergence[..., gaps > 0].mean(-1) / divergence[..., gaps == 0].mean(-1)
-    x, y = divergence - divergence.mean(-1, keepdims=True), gaps - gaps.mean()
+    values, gaps = pairs(divergence), layer_gaps(layers, divergence.shape[-1])
+    ratio = values[..., gaps > 0].mean(-1) / values[..., gaps == 0].mean(-1)
+    x, y = values - values.mean(-1, keepdims=True), gaps - gaps.mean()
     norm = np.sqrt(np.square(x).sum(-1) * (y @ y))
     return np.stack([ratio, x @ y / np.where(norm > 0, norm, 1)], -1)
-
-
-def chance_structure(divergence: np.ndarray, layers: int, permutations: int = 2000, seed: int = 0) -> np.ndarray:
-    """:func:`layer_structure` when the heads are dealt out to the layers at random, [permutation, 2]."""
-    gaps, chance = layer_gaps(layers, len(divergence)), np.random.default_rng(seed)
-    orders = (chance.permutation(len(divergence)) for _ in range(permutations))
-    return np.stack([layer_structure(pairs(divergence[order][:, order]), gaps) for order in orders])
 
 
 # ------------------------------------------------------------------------------------------------ claims and words
@@ -297,15 +279,14 @@ def quantities(parts: np.ndarray, kinds: Sequence[str], layers: int, n: str, see
     ``parts`` [group, head, head] as from :func:`measured`; ``kinds`` [head]. Beside the claims' quantities: correlation
     of divergence and layers' distance, the clusters' agreement with layers, and with kinds dealt out within layers.
     """
-    whole, weights = parts.sum(0), bootstrap_weights(len(parts)).numpy()
-    gaps, layer = layer_gaps(layers, len(whole)), np.repeat(np.arange(layers), len(whole) // layers)
-    here, resampled = layer_structure(pairs(whole), gaps), layer_structure(weights @ pairs(parts), gaps)
-    dealt = chance_structure(whole, layers, seed=seed)
-    found = {name: (here[k], resampled[:, k], dealt[:, k]) for k, name in enumerate(("within-layers", "by-distance"))}
-    few = np.tensordot(weights[:200], parts, 1)
+    whole, resampled = parts.sum(0), np.tensordot(bootstrap_weights(len(parts)).numpy(), parts, 1)
+    answers = layer_structure(whole, layers), layer_structure(resampled, layers).T
+    dealt = dealt_out(whole, lambda one: layer_structure(one, layers), seed=seed).T
+    found = dict(zip(("within-layers", "by-distance"), zip(*answers, dealt, strict=True), strict=True))
+    layer = np.repeat(np.arange(layers), len(whole) // layers)
     labels = {"by-layer": (layer, 1), "by-behaviour": (kinds, 1), "behaviour-in-layers": (kinds, layers)}
     for name, (own, strata) in labels.items():
-        samples = np.array([agreement(one, own) for one in few])
+        samples = np.array([agreement(one, own) for one in resampled[:200]])
         found[name] = (agreement(whole, own), samples, chance_agreement(whole, own, strata, seed=seed))
     tests = pd.DataFrame([against_chance(value, draws) for value, _, draws in found.values()])
     return estimates({name: row[:2] for name, row in found.items()}, n).join(tests)
@@ -321,9 +302,7 @@ def tooltips(heads: pd.DataFrame, names: Mapping[str, str]) -> list[str]:
     return said
 
 
-def words(
-    heads: pd.DataFrame, layers: pd.DataFrame, numbers: pd.DataFrame, verdicts: Mapping[str, str]
-) -> dict[str, str]:
+def words(heads: pd.DataFrame, layers: pd.DataFrame, numbers: pd.DataFrame, verdicts: Verdicts) -> dict[str, str]:
     """What the chapter's prose says of its tables."""
     found = numbers.set_index("quantity")
     return {
@@ -345,9 +324,7 @@ def linguistic(heads: pd.DataFrame) -> str:
     own = heads[heads["kind"] == "linguistic"]
     if said := listed([f"{row.layer}-{row.head} ({row.behaviour})" for row in own.itertuples()]):
         return f"The linguistic ones are {said}"
-    why = (
-        "no head is good enough" if heads["best"].any() else "the chapters on syntax and coreference have not been run"
-    )
+    why = "no head is good enough" if heads["best"].any() else "syntax and coreference have not been run"
     return f"None is linguistic: {why}"
 
 
@@ -369,6 +346,5 @@ def beyond_layers(test: pd.Series) -> str:
     more = "is more than chance" if test["p"] <= LEVEL else "cannot be told from chance"
     return (
         f"Behaviours dealt out within their layers still agree by {test['null_mean']:.2f} on average, of the "
-        f"{test['value']:.2f} that was found; that part comes from the layers. Beyond the layers, the agreement {more} "
-        f"(p = {test['p']:.3f})"
+        f"{test['value']:.2f} found: that part comes from the layers. Beyond them, it {more} (p = {test['p']:.3f})"
     )

@@ -400,11 +400,13 @@ def scatter_heads(
     Parameters
     ----------
     heads : DataFrame
-        ``layer, head, x, y`` and the column ``group``; groups in the order of their first head.
+        ``layer, head, x, y`` and the column ``group``; groups in the order of their first head, numbers called by the
+        column's name.
     tooltips : sequence of str [head], optional
         Plain text shown when a dot is pointed at.
     """
-    groups = heads[group].astype(str)
+    numbered = pd.api.types.is_numeric_dtype(heads[group])
+    groups = heads[group].map((group + " {}" if numbered else "{}").format)
     order = list(dict.fromkeys(groups))
     palette = sns.color_palette("viridis", len(order)) if len(order) > 6 else (*COLOURS, "#E69F00", GREY)
     figure, ax = plt.subplots(figsize=(WIDTH, 5.6))
@@ -418,7 +420,7 @@ def scatter_heads(
     ax.set_aspect("equal", "datalim")
     ax.set(xticks=[], yticks=[], title=title)
     ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.02), ncols=3, fontsize=9, handletextpad=0.2)
-    counts = heads[group].value_counts()
+    counts = groups.value_counts()
     alt = f"Map of {len(heads)} heads, {title}: {listed([f'{n} {label}' for label, n in counts.items()])}."
     return Picture(figure, alt, tooltips=dict(zip(gids, tooltips, strict=False)), **shown)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -262,6 +262,15 @@ def chance_agreement(
     found, chance = clusters(divergence, count), np.random.default_rng(seed)
     dealt = (chance.permuted(names, axis=1).ravel() for _ in range(permutations))
     return np.array([adjusted_rand_score(one, found) for one in dealt])
+
+
+def dealt_out(
+    square: np.ndarray, statistic: Callable[[np.ndarray], np.ndarray], permutations: int = 2000, seed: int = 0
+) -> np.ndarray:
+    """A statistic of relations between items, [item, item], when these change places at random, [permutation, …]."""
+    chance = np.random.default_rng(seed)
+    orders = (chance.permutation(len(square)) for _ in range(permutations))
+    return np.stack([statistic(square[order][:, order]) for order in orders])
 
 
 def against_chance(value: float, draws: np.ndarray) -> dict[str, float]:

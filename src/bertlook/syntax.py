@@ -59,7 +59,7 @@ class HeadParser(HeadOutcomes):
         maps = to_words(attention, batch.words)[..., :-1]  # [layer, batch, head, word, word]
         maps.diagonal(0, -2, -1).fill_(-1)
         here = [set(row) - {-1} for row in batch.words.tolist()]
-        about, rows, places, golds = [], [], [], []
+        scored = []
         for row, index in enumerate(batch.index):
             sentence = self.sentences[index]
             stand_in = stand_ins(sentence)
@@ -67,17 +67,15 @@ class HeadParser(HeadOutcomes):
                 maps[:, row, :, i] = maps[:, row, :, :, i] = -1
             for i, head in enumerate(sentence.heads):
                 if head and not sentence.punct[i] and {stand_in[i], head - 1} <= here[row]:
-                    about.append((index, i))
-                    rows.append(row)
-                    places.append(stand_in[i])
-                    golds.append(head - 1)
-        if not about:
+                    scored.append((index, i, row, stand_in[i], head - 1))
+        if not scored:
             return
+        *about, rows, places, golds = torch.tensor(scored).T
         choices = (maps[:, rows, :, places], maps[:, rows, :, :, places])  # each [scored, layer, head, word]
         # numpy's argmax is twice as fast here as torch's.
         chosen = torch.stack([torch.from_numpy(choice.float().cpu().numpy().argmax(-1)) for choice in choices], 1)
-        self.about.append(torch.tensor(about))
-        self.correct.append(chosen == torch.tensor(golds)[:, None, None, None])
+        self.about.append(torch.stack(about, 1))
+        self.correct.append(chosen == golds[:, None, None, None])
 
     def words(self) -> pd.DataFrame:
         """The scored words: ``sentence, word`` (from 0), ``document, relation, offset`` (to the head word)."""
@@ -147,9 +145,7 @@ def relations_table(parser: HeadParser, minimum: int = 30) -> pd.DataFrame:
         row |= dict(zip(("ci_high", "offset_high", "difference_high"), high, strict=True))
         rows.append(row)
     if len(rows) < 2:
-        raise BertlookError(
-            f"no relation has {minimum} words in these sentences. Give more of them, or a lower minimum."
-        )
+        raise BertlookError(f"no relation has {minimum} words here. Give more sentences, or a lower minimum.")
     return pd.DataFrame(rows)[[*TABLE1, *HELD_OUT[2:]]]
 
 
@@ -167,8 +163,7 @@ def shown(relations: pd.DataFrame) -> pd.DataFrame:
 
 def gains(relations: pd.DataFrame) -> pd.DataFrame:
     """Single relations, that first on which a head surely gains most over an offset."""
-    own = relations[relations["relation"] != "all"]
-    return own.sort_values("difference_low", ascending=False, ignore_index=True)
+    return relations.iloc[1:].sort_values("difference_low", ascending=False, ignore_index=True)
 
 
 def several_relations(heads: pd.DataFrame, table: pd.DataFrame, margin: float = 0.1) -> pd.DataFrame:
@@ -192,10 +187,8 @@ def beside_silver(relations: pd.DataFrame, gold: HeadParser, silver: HeadParser,
     """
     columns = ["relation", "n", "heldout_accuracy", "offset_heldout"]
     other = relations_table(silver, minimum)[columns]
-    words = gold.words()
-    places = zip(words["sentence"], words["word"], strict=True)
-    same = np.array([gold.sentences[s].heads[i] == silver.sentences[s].heads[i] for s, i in places])
-    agree = {relation: same[chosen].mean() for relation, chosen in by_relation(words)}
+    same = np.array([gold.sentences[s].heads[i] == silver.sentences[s].heads[i] for s, i in gold.items().tolist()])
+    agree = {relation: same[chosen].mean() for relation, chosen in by_relation(gold.words())}
     side = shown(relations)[columns].merge(other, on="relation", suffixes=("", "_silver"))
     return side.assign(same_head=side["relation"].map(agree))
 
@@ -204,12 +197,7 @@ def example(sentences: Sequence[Sentence], relation: str) -> int:
     """Number of the sentence that shows a relation best, by a rule that does not look at attention.
 
     Of the sentences with 8 to 14 words (of all, if there are none), the one with the most words of this relation; among
-    equals the one where they stand farthest from their head words, then the first.
-
-    Raises
-    ------
-    BertlookError
-        No sentence has the relation.
+    equals the one where they stand farthest from their head words, then the first. An error if none has it.
     """
 
     def key(number: int) -> tuple[bool, int, int, int]:
@@ -256,7 +244,8 @@ def table1_columns(relations: pd.DataFrame) -> dict[str, Sequence[HTML]]:
     rows = []
     for row in relations.itertuples():
         their = PAPER.get(row.relation)
-        same, place = ("", "") if their is None else ("paper {accuracy}%", "paper {baseline}% at {offset:+d}")
+        same, place = ("", "") if their is None else ("paper {accuracy}%", "paper {baseline}% at\u00a0{offset:+d}")
+        offset = f"{number(row.offset_heldout, 'share')} at\u00a0{row.offset:+d}"
         gain = [f"{100 * value:+.1f}" for value in (row.difference, row.difference_low, row.difference_high)]
         rows.append(
             [
@@ -264,7 +253,7 @@ def table1_columns(relations: pd.DataFrame) -> dict[str, Sequence[HTML]]:
                 two_lines(head_link(row.layer, row.head), ARROWS[row.direction]),
                 two_lines(number(row.accuracy, "share"), same.format(**their or {})),
                 two_lines(number(row.heldout_accuracy, "share"), f"{100 * row.ci_low:.0f}–{100 * row.ci_high:.0f}"),
-                two_lines(f"{number(row.offset_heldout, 'share')} at {row.offset:+d}", place.format(**their or {})),
+                two_lines(offset, place.format(**their or {})),
                 two_lines(gain[0], f"{gain[1]} to {gain[2]}"),
             ]
         )
@@ -313,7 +302,7 @@ def quantities(relations: pd.DataFrame, n: str) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["quantity", "value", "low", "high", "n"])
 
 
-def words(relations: pd.DataFrame, verdicts: Mapping[str, str], beside: pd.DataFrame | None = None) -> dict[str, str]:
+def words(relations: pd.DataFrame, verdicts: Mapping[str, str], beside: pd.DataFrame | None) -> dict[str, str]:
     """What the chapter's prose says of :func:`relations_table` and, where the trees are gold, :func:`beside_silver`."""
     every, ranked = relations.iloc[0], gains(relations)
     best, most = ranked.iloc[0], ranked.head(4)
