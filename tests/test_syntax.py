@@ -11,10 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bertlook import BertlookError, statistics, syntax
-from bertlook.attention import attend, measure, to_words
+from bertlook.attention import attend, fit, measure, to_words
 from bertlook.corpora import Corpus
 from bertlook.corpora.treebank import Sentence, treebank
-from bertlook.syntax import HeadParser, fit
+from bertlook.results import CANNOT_TELL, DOES_NOT, NOT_MEASURED, REPLICATES, judge
+from bertlook.syntax import HeadParser
 
 needs_gum = pytest.mark.skipif("BERTLOOK_DATA" not in os.environ, reason="BERTLOOK_DATA is not set: no GUM")
 
@@ -236,6 +237,108 @@ def test_the_example_is_chosen_by_the_rule():
     assert syntax.example([PLAN, near, far], "poss") == 0
     with pytest.raises(BertlookError, match="no sentence has the relation 'csubj'"):
         syntax.example([PLAN], "csubj")
+
+
+def test_examples_are_the_best_heads_own_maps(encoder):
+    kept, segments = fit(encoder, corpus(PLAN, ENDS))
+    relations = pd.DataFrame(
+        [("dobj", 2, 3, syntax.DIRECTIONS[0]), ("poss", 1, 4, syntax.DIRECTIONS[1])],
+        columns=["relation", "layer", "head", "direction"],
+    )
+    table, views = syntax.examples(encoder, kept.items, segments, relations)
+    assert table["pairs"].tolist() == ["6>2", "4>6"]  # word and head word, whatever the direction
+    assert [view.marks for view in views] == [[(5, 1)], [(5, 3)]]  # query and key
+    ((attention, batch),) = attend(encoder, [segments[0]], progress=None)
+    maps = to_words(attention, batch.words)
+    np.testing.assert_allclose(views[1].weights, maps[0, 0, 3, :, :-1].numpy(), atol=1e-6)
+    assert views[0].title == "dobj: head 2-3, dependent→head" and views[0].tokens == PLAN.words
+
+
+def relations(**changes):
+    """Three rows of the relations table: all, one relation of the paper's and one that it does not print."""
+    rows = {
+        "relation": ["all", "dobj", "parataxis"],
+        "n": [1200, 300, 50],
+        "layer": [3, 2, 1],
+        "head": [2, 5, 1],
+        "direction": [syntax.DIRECTIONS[0], syntax.DIRECTIONS[1], syntax.DIRECTIONS[0]],
+        "accuracy": [0.37, 0.8, 0.5],
+        "heldout_accuracy": [0.36, 0.79, 0.4],
+        "ci_low": [0.35, 0.7, 0.3],
+        "ci_high": [0.38, 0.85, 0.5],
+        "offset": [1, -2, 3],
+        "offset_accuracy": [0.28, 0.4, 0.6],
+        "paper_accuracy": [0.345, 0.868, np.nan],
+        "offset_heldout": [0.27, 0.39, 0.6],
+        "difference": [0.09, 0.4, -0.2],
+        "difference_low": [0.08, 0.3, -0.3],
+        "difference_high": [0.1, 0.5, -0.1],
+    }
+    return pd.DataFrame(rows | changes)
+
+
+def test_table_one_has_the_papers_numbers_in_small_beside_ours():
+    columns = {name: [cell.data for cell in cells] for name, cells in syntax.table1_columns(relations()).items()}
+    assert [columns[name][1] for name in columns] == [
+        "dobj<br><small>300 words</small>",
+        "<a href='explorer.html#2-5'>2-5</a><br><small>h→d</small>",
+        "80.0%<br><small>paper 86.8%</small>",
+        "79.0%<br><small>70–85</small>",
+        "39.0% at\u00a0-2<br><small>paper 40.0% at\u00a0-2</small>",
+        "+40.0<br><small>+30.0 to +50.0</small>",
+    ]
+    assert columns["Same words"][2] == "50.0%<br><small></small>"
+
+
+def test_the_rows_worth_printing_and_the_gains_in_order():
+    many = pd.DataFrame(
+        {"relation": ["all", *"abcdefghijkl", "dobj"], "difference_low": [0.9, *np.linspace(0, 0.5, 12), 0.3]}
+    )
+    assert syntax.shown(many)["relation"].tolist() == ["all", *"abcdefghij", "dobj"]
+    assert syntax.gains(many)["relation"].head(3).tolist() == ["l", "k", "j"]
+
+
+def test_a_claim_whose_relation_is_missing_is_not_measured_here():
+    numbers = syntax.quantities(relations(), "60 sentences")
+    assert numbers.set_index("quantity").loc["head-dobj", ["value", "low", "high", "n"]].tolist() == [
+        0.4, 0.3, 0.5, "300 words of 60 sentences",
+    ]  # fmt: skip
+    verdicts = judge(syntax.CLAIMS, numbers)
+    assert verdicts["no-parser"] == verdicts["head-dobj"] == REPLICATES
+    others = [f"head-{relation}" for relation in syntax.NAMES if relation != "dobj"]
+    assert {verdicts[claim] for claim in others} == {NOT_MEASURED} and len(verdicts) == 1 + len(syntax.NAMES)
+
+
+def test_the_answer_follows_the_verdicts():
+    assert syntax.answer({"no-parser": REPLICATES, "a": REPLICATES, "b": NOT_MEASURED}) == (
+        "Yes, for single relations: 1 of the 1 measured here has a head that beats every fixed offset"
+    )
+    two = syntax.answer({"no-parser": DOES_NOT, "a": REPLICATES, "b": REPLICATES, "c": CANNOT_TELL})
+    assert two.endswith("2 of the 3 measured here have a head that beats every fixed offset")
+    assert syntax.answer({"no-parser": REPLICATES, "a": DOES_NOT}).startswith("Not for the relations that the paper")
+    assert syntax.whole_tree(REPLICATES, 0.369) == "No head knows the whole tree: the best gets 36.9%"
+    for verdict in (DOES_NOT, CANNOT_TELL):
+        assert syntax.whole_tree(verdict, 0.6) == "Of the whole tree the best head gets 60.0%"
+    said = syntax.words(relations(), judge(syntax.CLAIMS, syntax.quantities(relations(), "")), None)
+    assert said["beaten"] == said["below"] == "1" and said["most"] == "dobj (+40 points) and parataxis (-20 points)"
+    assert "not measured here" in said["silver"]
+
+
+def test_gold_beside_silver_is_the_same_heads_on_other_trees(encoder):
+    """The parser errs in one of two objects: one of ten words has another head word, and counts differ."""
+    wrong = replace(PLAN, heads=(2, 0, 6, 6, 4, 5), relations=("nsubj", "root", "det", "poss", "possessive", "dep"))
+    kept, segments = fit(encoder, corpus(PLAN, PLAN))
+    gold, silver = (HeadParser(encoder.layers, encoder.heads, items) for items in (kept.items, [PLAN, wrong]))
+    measure(encoder, segments, gold, silver, progress=None)
+    table = syntax.relations_table(gold, minimum=1)
+    side = syntax.beside_silver(table, gold, silver, minimum=1).set_index("relation")
+    assert side.loc["all", "same_head"] == 0.9 and side.loc["dobj", "same_head"] == 0.5
+    assert side.loc["dobj", ["n", "n_silver"]].tolist() == [2, 1] and side.loc["det", "same_head"] == 1
+    other = syntax.relations_table(silver, minimum=1).set_index("relation")
+    assert side.loc["all", "heldout_accuracy_silver"] == other.loc["all", "heldout_accuracy"]
+    assert side.loc["all", "heldout_accuracy"] == table["heldout_accuracy"][0]
+    said = syntax.silver_shift(side.reset_index())
+    assert said.startswith("The parser finds the gold head word of 90.0% of the words.")
 
 
 # --------------------------------------------------------------------------------------------------- statistics

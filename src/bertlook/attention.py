@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -13,7 +14,11 @@ from torchmetrics import Metric
 from tqdm.auto import tqdm
 
 from bertlook import BertlookError
+from bertlook.corpora import Corpus
 from bertlook.encoder import Encoder, tapped
+
+if TYPE_CHECKING:
+    from bertlook.corpora.treebank import Sentence
 
 TOKEN_BUDGET = 2048
 
@@ -212,6 +217,30 @@ def measure(
     for attention, batch in attend(encoder, segments, budget, progress):
         for each in measures:
             each.update(attention, batch)
+
+
+def fit(encoder: Encoder, corpus: Corpus[Sentence], max_tokens: int = 128) -> tuple[Corpus[Sentence], list[Segment]]:
+    """The sentences that fit the model, one segment each, ``[CLS] sentence [SEP]``.
+
+    Sentences of one word (nothing to choose from), those of more than ``max_tokens`` wordpieces and words that
+    yield no wordpiece are left out, and counted.
+    """
+    limit = min(max_tokens, encoder.max_tokens)
+    kept, segments, left_out = [], [], Counter(corpus.left_out)
+    documents: dict[str, int] = {}
+    for sentence in corpus:
+        segment = word_segment(encoder, sentence.words, documents.setdefault(sentence.document, len(documents)))
+        present = len(set(segment.words) - {-1})
+        if len(segment) > limit:
+            left_out[f"sentences over {limit} wordpieces"] += 1
+        elif present < 2:
+            left_out["sentences of one word"] += 1
+        else:
+            if present < len(sentence):
+                left_out["words without a wordpiece"] += len(sentence) - present
+            kept.append(sentence)
+            segments.append(segment)
+    return Corpus(corpus.name, kept, +left_out, corpus.source), segments
 
 
 def read_text(encoder: Encoder, text: str) -> tuple[list[str], Tensor]:

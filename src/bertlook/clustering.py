@@ -3,77 +3,43 @@
 from __future__ import annotations
 
 import ctypes
+import json
 import os
 import shlex
 import subprocess
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
-from scipy.cluster.hierarchy import fcluster, linkage
-from scipy.spatial.distance import pdist, squareform
+from scipy.spatial.distance import pdist
 from sklearn.manifold import smacof
-from sklearn.metrics import adjusted_rand_score
 from torch import Tensor
 from torchmetrics import Metric
 
-from bertlook import BertlookError
-from bertlook.attention import Batch
+from bertlook import BertlookError, positional, surface
+from bertlook.attention import Batch, Segment, measure
+from bertlook.corpora import Corpus
+from bertlook.encoder import Encoder
+from bertlook.results import LEVEL, NOT_MEASURED, REPLICATES, Claim, Verdicts, listed, number
+from bertlook.statistics import against_chance, agreement, bootstrap_weights, chance_agreement, dealt_out, estimates
 
 #: Attention weights are taken in blocks of so many, which for 144 heads fit into a processor's own cache.
 BLOCK = 1024
-#: Entropies of all mixtures, in plain C with vectors of 16 numbers. The logarithm is read off the bits of a number:
-#: exponent + mantissa as they stand, and a minimax polynomial for what is missing, off by 1.3e-6 at most.
-SOURCE = """
-typedef float lanes __attribute__((vector_size(64), aligned(4)));
-typedef int bits __attribute__((vector_size(64), aligned(4)));
-
-static inline lanes log2_of_half(lanes x) {
-    bits b = (bits)x - 0x3f800000;
-    lanes m = (lanes)((b & 0x7fffff) | 0x3f800000);
-    lanes p = -0.0256910888f * m + 0.275148772f;
-    p = p * m - 1.26691827f;
-    p = p * m + 3.28652881f;
-    p = p * m - 5.34198926f;
-    p = p * m + 5.11296317f;
-    p = p * m - 3.04004029f;
-    return __builtin_convertvector(b, lanes) * 0x1p-23f + p;
-}
-
-void mixtures(const float *block, long blocks, long heads, long width, double *total) {
-    for (; blocks--; block += heads * width)
-        for (long i = 0; i < heads; i++)
-            for (long j = 0; j <= i; j++) {
-                const lanes *p = (const lanes *)(block + i * width), *q = (const lanes *)(block + j * width);
-                lanes sums = {0};
-                for (long k = 0; k < width / 16; k++) {
-                    lanes both = p[k] + q[k];
-                    sums += both * log2_of_half(both);
-                }
-                float sum = 0;
-                for (int k = 0; k < 16; k++) sum += sums[k];
-                total[i * heads + j] -= 0.34657359f * sum;
-            }
-}
-"""
 
 
 @cache
 def kernel() -> Callable[..., None] | None:
-    """``mixtures`` of ``SOURCE`` for this very processor, in a tenth of a second; None where no compiler is at hand."""
+    """``mixtures.c`` for this very processor, in a tenth of a second; None where no compiler is at hand."""
     compiler = shlex.split(os.environ.get("CC", "cc"))
+    # Not -ffast-math: a library linked with it switches subnormal numbers off for the whole process.
+    options = ["-O3", "-march=native", "-ffp-contract=fast", "-shared", "-fPIC", "-o"]
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        source, library = Path(folder, "mixtures.c"), Path(folder, "mixtures.so")
-        source.write_text(SOURCE, encoding="ascii")
-        # Not -ffast-math: a library linked with it switches subnormal numbers off for the whole process.
-        options = ["-O3", "-march=native", "-ffp-contract=fast", "-shared", "-fPIC", "-o"]
+        source, library = Path(__file__).with_name("mixtures.c"), Path(folder, "mixtures.so")
         try:
             subprocess.run([*compiler, *options, library, source], check=True, capture_output=True)
             function = ctypes.CDLL(str(library)).mixtures
@@ -87,17 +53,8 @@ def kernel() -> Callable[..., None] | None:
 def mixture_entropies(weights: Tensor, compiled: bool = True) -> Tensor:
     """``−Σ m log m`` over the mixture ``m`` of every two heads' attention weights, in nats.
 
-    Parameters
-    ----------
-    weights : Tensor [block, head, BLOCK], float32, contiguous
-        All attention weights of some queries, dealt out to blocks, filled up with zeros.
-    compiled : bool
-        Use the compiled kernel where there is one; else plain torch, equal up to rounding.
-
-    Returns
-    -------
-    Tensor [head, head], float64
-        Lower triangle, the rest 0; the diagonal holds the heads' own entropies.
+    ``weights`` [block, head, BLOCK], float32, contiguous: all weights of some queries, filled up with zeros. Returns
+    [head, head], float64, the lower triangle; by the kernel where there is one, else plain torch, equal up to rounding.
     """
     blocks, heads, width = weights.shape
     total = weights.new_zeros((heads, heads), dtype=torch.float64)
@@ -119,12 +76,6 @@ class HeadDivergence(Metric):
 
     States: ``entropies`` [head, head], float64, ``Σ_tokens H((α_i + α_j) / 2)`` in the lower triangle;
     ``tokens``, how many, padding left out. ``compute`` is symmetric, zero on the diagonal, at most ``ln 2`` a token.
-
-    Parameters
-    ----------
-    layers, heads : int
-    compiled : bool
-        Use the compiled kernel where a C compiler is at hand.
     """
 
     full_state_update = False
@@ -161,232 +112,239 @@ class HeadDivergence(Metric):
         return (mixed - (own[:, None] + own) / 2).clamp_min(0)
 
 
-@dataclass(frozen=True)
-class Embedding:
-    """Heads in the plane.
+def measured(encoder: Encoder, corpus: Corpus[Segment]) -> tuple[np.ndarray, pd.DataFrame]:
+    """What the chapter needs of the text, dealt into at most 16 groups of articles so that these can be resampled.
 
-    Attributes
-    ----------
-    points : array [head, 2]
-        In the unit of the divergence; centred, the first axis is the one along which the heads differ most, and the
-        first layer's mean lies left and below.
-    stress : float
-        ``√(Σ (δ − d)² / Σ δ²)`` over pairs, δ the divergence and d the distance in the plane: 0 is a perfect map.
-    stresses : list of float
-        That of every start, best first; ``stress`` is the first.
+    Divergences in each group, [group, head, head]; and of the whole text ``layer, head`` and each head's mean attention
+    ``previous, current, next, cls, sep, punct`` and mean ``entropy``.
     """
+    classes, profile = surface.Surface(encoder), positional.PositionProfile(encoder.layers, encoder.heads, reach=1)
+    groups, parts = min(16, corpus.source["articles"]), []
+    for group in range(groups):
+        divergence = HeadDivergence(encoder.layers, encoder.heads)
+        own = [segment for segment in corpus if segment.document % groups == group]
+        measure(encoder, own, divergence, *classes.measures, profile, progress=None)
+        parts.append(divergence.compute().cpu().numpy())
+    near = positional.heads_table(positional.offsets_table(profile))
+    far = surface.heads_table(classes)[["layer", "head", "cls", "sep", "punct", "entropy"]]
+    return np.stack(parts), near.merge(far, on=["layer", "head"])
 
-    points: np.ndarray
-    stress: float
-    stresses: list[float]
+
+def divergence_table(divergence: np.ndarray, layers: int) -> pd.DataFrame:
+    """The square of divergences, rows and columns named ``layer-head`` from 1."""
+    heads = len(divergence) // layers
+    names = [f"{layer}-{head}" for layer in range(1, layers + 1) for head in range(1, heads + 1)]
+    return pd.DataFrame(divergence, index=pd.Index(names, name="head"), columns=names)
 
 
-def embed(divergence: Tensor | np.ndarray, layers: int, seed: int = 0, starts: int = 16) -> Embedding:
-    """Metric multidimensional scaling to the plane (§6), the best of several seeded random starts.
+def earlier(results: str | Path, weights: str) -> pd.DataFrame:
+    """What single heads are best at, by the chapters on syntax and coreference, if these read the same ``weights``.
 
-    Parameters
-    ----------
-    divergence : [head, head]
-        Heads numbered layer by layer.
-    layers : int
-        How many there are: the first one fixes the orientation.
+    ``layer, head, name, accuracy, gain``: the relation, or ``coreference``; how often the head is right; the lower end
+    of its gain over the best fixed offset, or the nearest mention, held out. Relations first, the greatest gain first.
     """
-    matrix = square(divergence)
-    wanted = squareform(matrix, checks=False)
-    scale = max(float(wanted.mean()), np.finfo(float).tiny)
+    columns = ["layer", "head", "name", "accuracy", "gain"]
+
+    def read(chapter: str, *names: str) -> list[pd.DataFrame]:
+        record, *tables = (Path(results, chapter, name) for name in ("provenance.json", *names))
+        if not all(file.exists() for file in (record, *tables)):
+            return []
+        same = json.loads(record.read_text(encoding="utf-8"))["weights_sha256"] == weights
+        return [pd.read_csv(file) for file in tables] if same else []
+
     found = []
-    for start in range(starts):
-        points, _ = smacof(
-            matrix / scale, n_init=1, max_iter=1000, eps=1e-7, random_state=seed + start, normalized_stress=False
-        )
-        off = np.sqrt(np.square(wanted / scale - pdist(points)).sum() / max(np.square(wanted / scale).sum(), 1e-300))
-        found.append((float(off), start, points * scale))
-    found.sort(key=lambda one: one[:2])
-    stress, _, points = found[0]
-    points = points - points.mean(0)
-    points = points @ np.linalg.svd(points, full_matrices=False)[2].T
-    points *= np.where(points[: len(points) // layers].mean(0) > 0, -1, 1)
-    return Embedding(points, stress, [one[0] for one in found])
-
-
-@dataclass(frozen=True)
-class LayerStructure:
-    """How the divergence of two heads depends on their layers.
-
-    Attributes
-    ----------
-    within, between : float
-        Mean divergence of two heads of one layer, and of two layers.
-    p_within : float
-        Share of the permutations of heads over layers in which ``within`` is as small as observed, the observed
-        order counted among them.
-    correlation, p_correlation : float
-        Of divergence and the layers' distance, over pairs (Mantel), and the share of permutations that reach it.
-    by_distance : DataFrame
-        ``layer_distance, divergence, pairs``: the mean at each difference of layers, 0 within a layer.
-    """
-
-    within: float
-    between: float
-    p_within: float
-    correlation: float
-    p_correlation: float
-    by_distance: pd.DataFrame
-
-
-def layer_structure(
-    divergence: Tensor | np.ndarray, layers: int, permutations: int = 2000, seed: int = 0
-) -> LayerStructure:
-    """Are heads of one layer closer than heads of different ones? Means, and tests by permuting the heads."""
-    matrix = square(divergence)
-    layer = np.repeat(np.arange(layers), len(matrix) // layers)
-    distance = np.abs(layer[:, None] - layer)
-    upper = np.triu_indices(len(matrix), 1)
-    values, gaps = matrix[upper], distance[upper]
-    same = gaps == 0
-    total, pairs = (np.bincount(gaps, weights, layers) for weights in (values, None))
-
-    chance = np.random.default_rng(seed)
-    means, correlations = [values[same].mean()], [correlation(values, gaps)]
-    for _ in range(permutations):
-        order = chance.permutation(len(matrix))
-        shuffled = matrix[order][:, order][upper]
-        means.append(shuffled[same].mean())
-        correlations.append(correlation(shuffled, gaps))
-    slack = 1e-9 * values.mean()  # equal up to rounding counts as equal
-    return LayerStructure(
-        within=float(means[0]),
-        between=float(values[~same].mean()),
-        p_within=float(np.mean(np.array(means) <= means[0] + slack)),
-        correlation=float(correlations[0]),
-        p_correlation=float(np.mean(np.array(correlations) >= correlations[0] - 1e-9)),
-        by_distance=pd.DataFrame({"layer_distance": range(layers), "divergence": total / pairs, "pairs": pairs}),
-    )
-
-
-def correlation(x: np.ndarray, y: np.ndarray) -> float:
-    """Pearson's; 0 where one of the two is constant."""
-    x, y = x - x.mean(), y - y.mean()
-    norm = np.sqrt((x @ x) * (y @ y))
-    return float(x @ y / norm) if norm > 0 else 0.0
-
-
-def clusters(divergence: Tensor | np.ndarray, count: int) -> np.ndarray:
-    """Ward's hierarchical clustering cut into ``count`` clusters: the number of each head's, from 1 by first head.
-
-    Ward's method wants Euclidean distances; the root of a sum of Jensen–Shannon divergences is one.
-    """
-    tree = linkage(squareform(np.sqrt(square(divergence)), checks=False), "ward")
-    labels = fcluster(tree, count, "maxclust")
-    return pd.factorize(labels)[0] + 1
-
-
-def agreement(divergence: Tensor | np.ndarray, labels: Sequence[Any] | np.ndarray) -> float:
-    """Adjusted Rand index of a labelling of the heads and as many clusters: 1 is equality, 0 what chance gives.
-
-    NaN where all heads have one label: then any clustering agrees with it.
-    """
-    count = len(set(labels))
-    return float(adjusted_rand_score(list(labels), clusters(divergence, count))) if count > 1 else float("nan")
-
-
-def chance_agreement(
-    divergence: Tensor | np.ndarray,
-    labels: Sequence[Any] | np.ndarray,
-    layers: int = 1,
-    permutations: int = 1000,
-    seed: int = 0,
-) -> np.ndarray:
-    """:func:`agreement` when the labels are dealt out to the heads at random, [permutation].
-
-    Parameters
-    ----------
-    layers : int
-        Labels stay within their layer if this is the number of layers: what is then left comes from labels that
-        are common in one layer and rare in another. With 1 they go anywhere.
-    """
-    names = np.asarray(pd.factorize(np.asarray(labels, dtype=object))[0]).reshape(layers, -1)
-    count = len(np.unique(names))
-    if count < 2:
-        return np.full(permutations, np.nan)
-    found, chance = clusters(divergence, count), np.random.default_rng(seed)
-    dealt = (chance.permuted(names, axis=1).ravel() for _ in range(permutations))
-    return np.array([adjusted_rand_score(one, found) for one in dealt])
-
-
-#: Token classes that can make a head's behaviour, each when it gets more than the threshold for special tokens.
-SPECIAL = ("cls", "sep", "punct")
+    if tables := read("syntax", "table1.csv", "heldout.csv"):
+        both = tables[0].merge(tables[1].drop(columns="n"), on="relation").query("relation != 'all'")
+        both = both.sort_values("difference", ascending=False)
+        found.append(both.rename(columns={"relation": "name", "difference_low": "gain"})[columns])
+    if tables := read("coreference", "heads.csv", "claims.csv"):
+        every = tables[0].query("mention_type == 'all' and direction == 'mention→antecedent'")
+        gain = tables[1].set_index("id").loc["over-nearest", "ci_low"]
+        found.append(every.loc[[every["accuracy"].idxmax()]].assign(name="coreference", gain=gain)[columns])
+    return pd.concat(found, ignore_index=True) if found else pd.DataFrame(columns=columns)
 
 
 def behaviours(
-    means: Mapping[str, Tensor | np.ndarray],
-    linguistic: pd.DataFrame | None = None,
-    *,
-    position: float = 0.5,
-    special: float = 0.6,
-    broad: float = 3.8,
-) -> list[str]:
-    """What each head does, by the paper's thresholds (§6, Figure 6).
-
-    The first that applies: its names in ``linguistic``; ``previous``, ``current`` or ``next``; ``cls``, ``sep`` or
-    ``punct``; ``broad``; else ``other``.
-
-    Parameters
-    ----------
-    means : mapping of arrays [layer, head]
-        Mean attention under the names above, as shares, and mean ``entropy`` in nats; as
-        :meth:`bertlook.surface.Surface.means` and :meth:`bertlook.positional.PositionProfile.at` give them.
-    linguistic : DataFrame, optional
-        ``layer, head, name``, from 1: heads found by the syntax and coreference chapters.
-    position, special, broad : float
-        Thresholds: attention by position, attention to a class of token, entropy in nats. The paper's 3.8 nats are
-        78% of the entropy of uniform attention over 128 tokens; take that share of yours for other lengths.
-    """
-    tests = {name: position for name in ("previous", "current", "next")}
-    tests |= {name: special for name in SPECIAL}
-    missing = [name for name in (*tests, "entropy") if name not in means]
-    if missing:
-        raise BertlookError(f"behaviours: no {', '.join(missing)} among the heads' means. Give an array for each.")
-    shape = np.shape(means["entropy"])
-    labels = np.full(shape, "other", dtype=object)
-    for name, threshold in [("broad", broad), *reversed(tests.items())]:
-        labels[np.asarray(means["entropy" if name == "broad" else name]) > threshold] = name
-    if linguistic is not None:
-        for (layer, head), names in linguistic.groupby(["layer", "head"])["name"]:
-            if not (1 <= layer <= shape[0] and 1 <= head <= shape[1]):
-                raise BertlookError(
-                    f"behaviours: head {layer}-{head}, but the model has {shape[0]} layers of {shape[1]} heads. "
-                    "Give the linguistic heads of this model."
-                )
-            labels[layer - 1, head - 1] = ", ".join(dict.fromkeys(names))
-    return labels.flatten().tolist()
-
-
-def divergence_table(divergence: Tensor | np.ndarray, layers: int) -> pd.DataFrame:
-    """The square of divergences, rows and columns named ``layer-head`` from 1."""
-    matrix = square(divergence)
-    heads = len(matrix) // layers
-    names = [f"{layer}-{head}" for layer in range(1, layers + 1) for head in range(1, heads + 1)]
-    return pd.DataFrame(matrix, index=pd.Index(names, name="head"), columns=names)
-
-
-def embedding_table(
-    embedding: Embedding, layers: int, behaviour: Sequence[str], cluster: Sequence[int] | np.ndarray
+    means: pd.DataFrame, best: pd.DataFrame, *, gain: float, position: float, special: float, broad: float
 ) -> pd.DataFrame:
-    """``layer, head, x, y, behaviour, cluster``, layers and heads from 1."""
-    heads = len(embedding.points) // layers
-    return pd.DataFrame(
-        {
-            "layer": np.repeat(np.arange(1, layers + 1), heads),
-            "head": np.tile(np.arange(1, heads + 1), layers),
-            "x": embedding.points[:, 0],
-            "y": embedding.points[:, 1],
-            "behaviour": list(behaviour),
-            "cluster": np.asarray(cluster),
-        }
+    """What each head does, by the paper's thresholds (§6, Figure 6): ``means`` with three columns more.
+
+    ``behaviour`` is the first that applies: the names of what it is ``best`` at, as from :func:`earlier`, by more than
+    ``gain``; ``previous``, ``current`` or ``next`` with more attention than ``position``; ``cls``, ``sep`` or ``punct``
+    with more than ``special``; ``broad`` with more entropy, in nats (the paper's 3.8 are 78% of that of even attention
+    over 128 tokens; take that share of yours for other lengths); else ``other``. ``kind`` is the same, but
+    ``linguistic`` for all of the first; ``best`` says it in words.
+    """
+    tests = dict.fromkeys(("previous", "current", "next"), position) | dict.fromkeys(("cls", "sep", "punct"), special)
+    if missing := [name for name in (*tests, "entropy") if name not in means]:
+        raise BertlookError(f"behaviours: no {', '.join(missing)} among the heads' means. Give a column for each.")
+    places = pd.MultiIndex.from_frame(means[["layer", "head"]])
+    first = best.drop_duplicates(["layer", "head"]).set_index(["layer", "head"])
+    for layer, head in first.index.difference(places):
+        size = "{} layers of {} heads".format(*means[["layer", "head"]].max())
+        raise BertlookError(f"behaviours: head {layer}-{head}, but the model has {size}. Give what this model's do.")
+    reached = [*(means[name] > least for name, least in tests.items()), means["entropy"] > broad]
+    label = np.select(reached, [*tests, "broad"], "other")
+    jobs = best[best["gain"] > gain].groupby(["layer", "head"])["name"].agg(lambda found: ", ".join(found.unique()))
+    own = jobs.reindex(places).to_numpy()
+    text = [f"best at {row.name}, {number(row.accuracy, 'share')}" for row in first.itertuples()]
+    return means.assign(
+        behaviour=np.where(pd.notna(own), own, label),
+        kind=np.where(pd.notna(own), "linguistic", label),
+        best=pd.Series(text, first.index, dtype=object).reindex(places, fill_value="").to_numpy(),
     )
 
 
-def square(divergence: Tensor | np.ndarray) -> np.ndarray:
-    """As an array of float64."""
-    return np.asarray(divergence.cpu() if isinstance(divergence, Tensor) else divergence, dtype=float)
+def embed(divergence: np.ndarray, layers: int, seed: int = 0, starts: int = 16) -> tuple[np.ndarray, list[float]]:
+    """Metric multidimensional scaling to the plane (§6), the best of several seeded random starts.
+
+    Points [head, 2] in the unit of the divergence; centred, the first axis is the one along which heads differ most,
+    the first layer's mean lies left and below. And the stress of every start, best first: ``√(Σ (δ − d)² / Σ δ²)`` over
+    pairs, δ the divergence and d the distance in the plane; 0 is a perfect map.
+    """
+    scale = max(float(pairs(divergence).mean()), np.finfo(float).tiny)
+    unit, found = divergence / scale, []
+    wanted = pairs(unit)
+    for start in range(seed, seed + starts):
+        points, _ = smacof(unit, n_init=1, max_iter=1000, eps=1e-7, random_state=start, normalized_stress=False)
+        off = np.sqrt(np.square(wanted - pdist(points)).sum() / max(np.square(wanted).sum(), 1e-300))
+        found.append((float(off), start, points * scale))
+    found.sort(key=lambda one: one[:2])
+    points = found[0][2] - found[0][2].mean(0)
+    points = points @ np.linalg.svd(points, full_matrices=False)[2].T
+    points *= np.where(points[: len(points) // layers].mean(0) > 0, -1, 1)
+    return points, [stress for stress, *_ in found]
+
+
+def embedding_table(points: np.ndarray, heads: pd.DataFrame, cluster: np.ndarray) -> pd.DataFrame:
+    """``layer, head, x, y, behaviour, cluster``, then the other columns of ``heads``, as from :func:`behaviours`."""
+    columns = ["layer", "head", "x", "y", "behaviour", "cluster"]
+    table = heads.assign(x=points[:, 0], y=points[:, 1], cluster=cluster)
+    return table[[*columns, *table.columns.difference(columns, sort=False)]]
+
+
+def pairs(square: np.ndarray) -> np.ndarray:
+    """The upper triangle, […, pair], of […, head, head]: every two heads once."""
+    return square[..., *np.triu_indices(square.shape[-1], 1)]
+
+
+def layer_gaps(layers: int, heads: int) -> np.ndarray:
+    """How many layers every two heads are apart, [pair]; ``heads`` of all layers."""
+    layer = np.repeat(np.arange(layers), heads // layers)
+    return pairs(np.abs(layer[:, None] - layer))
+
+
+def layers_table(divergence: np.ndarray, layers: int, tokens: int) -> pd.DataFrame:
+    """``layer_distance, divergence, pairs``: nats a token, the mean over all pairs of heads so many layers apart."""
+    gaps = layer_gaps(layers, len(divergence))
+    total, count = np.bincount(gaps, pairs(divergence)), np.bincount(gaps)
+    return pd.DataFrame({"layer_distance": range(layers), "divergence": total / count / tokens, "pairs": count})
+
+
+def layer_structure(divergence: np.ndarray, layers: int) -> np.ndarray:
+    """Does divergence […, head, head] grow with the layers' distance? Two answers, […, 2].
+
+    The mean between layers as a multiple of that within; the correlation over pairs (Mantel's), 0 where all are equal.
+    """
+    values, gaps = pairs(divergence), layer_gaps(layers, divergence.shape[-1])
+    ratio = values[..., gaps > 0].mean(-1) / values[..., gaps == 0].mean(-1)
+    x, y = values - values.mean(-1, keepdims=True), gaps - gaps.mean()
+    norm = np.sqrt(np.square(x).sum(-1) * (y @ y))
+    return np.stack([ratio, x @ y / np.where(norm > 0, norm, 1)], -1)
+
+
+# ------------------------------------------------------------------------------------------------ claims and words
+
+_claim = partial(Claim, section="6", paper="seen in Figure 6", chance=True)
+CLAIMS = (
+    _claim(
+        "within-layers",
+        text="Heads of one layer are closer to each other than heads of different layers (mean divergence between "
+        "layers, as a multiple of that within)",
+        unit="ratio",
+        evidence="fig-layers",
+    ),
+    _claim(
+        "by-behaviour",
+        text="Heads of like behaviour form clusters (adjusted Rand index of clusters and behaviours)",
+        unit="number",
+        evidence="fig-by-behaviour",
+    ),
+)
+
+
+def quantities(parts: np.ndarray, kinds: Sequence[str], layers: int, n: str, seed: int = 0) -> pd.DataFrame:
+    """``quantity, value, low, high, n`` over groups of articles, and ``p, null_low, null_high, null_mean`` of chance.
+
+    ``parts`` [group, head, head] as from :func:`measured`; ``kinds`` [head]. Beside the claims' quantities: correlation
+    of divergence and layers' distance, the clusters' agreement with layers, and with kinds dealt out within layers.
+    """
+    whole, resampled = parts.sum(0), np.tensordot(bootstrap_weights(len(parts)).numpy(), parts, 1)
+    answers = layer_structure(whole, layers), layer_structure(resampled, layers).T
+    dealt = dealt_out(whole, lambda one: layer_structure(one, layers), seed=seed).T
+    found = dict(zip(("within-layers", "by-distance"), zip(*answers, dealt, strict=True), strict=True))
+    layer = np.repeat(np.arange(layers), len(whole) // layers)
+    labels = {"by-layer": (layer, 1), "by-behaviour": (kinds, 1), "behaviour-in-layers": (kinds, layers)}
+    for name, (own, strata) in labels.items():
+        samples = np.array([agreement(one, own) for one in resampled[:200]])
+        found[name] = (agreement(whole, own), samples, chance_agreement(whole, own, strata, seed=seed))
+    tests = pd.DataFrame([against_chance(value, draws) for value, _, draws in found.values()])
+    return estimates({name: row[:2] for name, row in found.items()}, n).join(tests)
+
+
+def tooltips(heads: pd.DataFrame, names: Mapping[str, str]) -> list[str]:
+    """What is known of each head of :func:`behaviours`; ``names`` of the columns to tell."""
+    said = []
+    for row in heads.to_dict("records"):
+        means = listed([f"{number(row[column], 'share')} to {name}" for column, name in names.items()])
+        end = f"entropy {number(row['entropy'], 'nats')}. {row['best']}".strip()
+        said.append(f"Head {row['layer']}-{row['head']}: {row['behaviour']}. Attention: {means}; {end}")
+    return said
+
+
+def words(heads: pd.DataFrame, layers: pd.DataFrame, numbers: pd.DataFrame, verdicts: Verdicts) -> dict[str, str]:
+    """What the chapter's prose says of its tables."""
+    found = numbers.set_index("quantity")
+    return {
+        "ratio": f"{found['value']['within-layers']:.2f}",
+        "within": f"{layers['divergence'][0]:.3f}",
+        "between": f"{np.average(layers['divergence'][1:], weights=layers['pairs'][1:]):.3f}",
+        "within-p": f"{found['p']['within-layers']:.4f}",
+        "correlation": f"{found['value']['by-distance']:.2f}",
+        "correlation-p": f"{found['p']['by-distance']:.4f}",
+        "kinds": listed([f"{n} {kind}" for kind, n in heads["kind"].value_counts().items()]),
+        "linguistic": linguistic(heads),
+        "grouping": grouping(verdicts["by-behaviour"], *found["value"][["by-behaviour", "by-layer"]]),
+        "beyond-layers": beyond_layers(found.loc["behaviour-in-layers"]),
+    }
+
+
+def linguistic(heads: pd.DataFrame) -> str:
+    """The linguistic heads of :func:`behaviours`, or why there is none."""
+    own = heads[heads["kind"] == "linguistic"]
+    if said := listed([f"{row.layer}-{row.head} ({row.behaviour})" for row in own.itertuples()]):
+        return f"The linguistic ones are {said}"
+    why = "no head is good enough" if heads["best"].any() else "syntax and coreference have not been run"
+    return f"None is linguistic: {why}"
+
+
+def grouping(verdict: str, agreed: float, layers: float) -> str:
+    """What the verdict on groups by behaviour comes to, beside the agreement with layers."""
+    if verdict == NOT_MEASURED:
+        return "All heads have one label by what they do, so no groups by behaviour can be sought"
+    more = "more than" if verdict == REPLICATES else "not surely more than"
+    return (
+        f"Groups of heads made from distances alone agree with what heads do {more} chance would have it (adjusted "
+        f"Rand index {agreed:.2f}, where 1 is full agreement and 0 chance; with their layers {layers:.2f})"
+    )
+
+
+def beyond_layers(test: pd.Series) -> str:
+    """How much of the agreement with behaviours comes from the layers, by labels dealt out within these."""
+    if np.isnan(test["value"]):
+        return "All heads have one label here, so there is nothing that clusters could agree with"
+    more = "is more than chance" if test["p"] <= LEVEL else "cannot be told from chance"
+    return (
+        f"Behaviours dealt out within their layers still agree by {test['null_mean']:.2f} on average, of the "
+        f"{test['value']:.2f} found: that part comes from the layers. Beyond them, it {more} (p = {test['p']:.3f})"
+    )

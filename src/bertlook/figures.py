@@ -319,24 +319,27 @@ def scatter_heads(
     Parameters
     ----------
     heads : DataFrame
-        ``layer, head, x, y`` and the column ``group``; groups in the order of their first head.
+        ``layer, head, x, y`` and the column ``group``; groups in the order of their first head, numbers called by the
+        column's name.
     tooltips : sequence of str [head], optional
         Plain text shown when a dot is pointed at.
     """
-    order = list(dict.fromkeys(heads[group]))
+    numbered = pd.api.types.is_numeric_dtype(heads[group])
+    groups = heads[group].map((group + " {}" if numbered else "{}").format)
+    order = list(dict.fromkeys(groups))
     palette = sns.color_palette("viridis", len(order)) if len(order) > 6 else (*COLOURS, "#E69F00", GREY)
     figure, ax = plt.subplots(figsize=(WIDTH, 5.6))
     gids = [f"dot-{row.layer}-{row.head}" for row in heads.itertuples()]
-    for row, gid in zip(heads.to_dict("records"), gids, strict=True):
-        k = order.index(row[group])
-        first = row[group] not in ax.get_legend_handles_labels()[1]
+    for row, own, gid in zip(heads.to_dict("records"), groups, gids, strict=True):
+        k = order.index(own)
+        first = own not in ax.get_legend_handles_labels()[1]
         style = dict(color=[palette[k]], marker="o^sDvP*X<>pdh8"[k % 14], s=34, alpha=0.9, lw=0.4, edgecolor="black")
         url = f"explorer.html#{gid.removeprefix('dot-')}"
-        ax.scatter([row["x"]], [row["y"]], gid=gid, urls=[url], label=row[group] if first else None, **style)
+        ax.scatter([row["x"]], [row["y"]], gid=gid, urls=[url], label=own if first else None, **style)
     ax.set_aspect("equal", "datalim")
     ax.set(xticks=[], yticks=[], title=title)
     ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.02), ncols=3, fontsize=9, handletextpad=0.2)
-    counts = heads[group].value_counts()
+    counts = groups.value_counts()
     alt = f"Map of {len(heads)} heads, {title}: {listed([f'{n} {label}' for label, n in counts.items()])}."
     return Picture(figure, alt, tooltips=dict(zip(gids, tooltips, strict=False)), **shown)
 

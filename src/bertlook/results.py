@@ -203,6 +203,23 @@ def head_link(layer: int, head: int, page: str = "explorer.html") -> HTML:
     return HTML(f"<a href='{html.escape(page)}#{layer}-{head}'>{layer}-{head}</a>")
 
 
+def plain_columns(table: pd.DataFrame, names: Mapping[str, str], unit: str = "share") -> dict[str, list[object]]:
+    """Columns of a table for :func:`reading_table`, renamed: heads as links, floats in ``unit``, integers as counts."""
+    columns: dict[str, list[object]] = {}
+    for name, label in names.items():
+        written = {"f": unit, "i": "count"}.get(table[name].dtype.kind)
+        if name == "head":
+            columns[label] = [head_link(*place) for place in zip(table["layer"], table["head"], strict=True)]
+        else:
+            columns[label] = [number(value, written) if written else value for value in table[name]]
+    return columns
+
+
+def two_lines(first: object, second: str) -> HTML:
+    """A cell with a small second line; escaped, but what is ``HTML`` already."""
+    return HTML(f"{_cell(first)}<br><small>{html.escape(second)}</small>")
+
+
 # ----------------------------------------------------------------------------------------------- a chapter's output
 
 

@@ -1,13 +1,16 @@
-"""Uncertainty: sums kept apart by document, resampled; every chapter's intervals come from here."""
+"""Uncertainty and chance: sums kept apart by document, resampled; groups held against labels dealt out at random."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
+from scipy.cluster.hierarchy import fcluster, linkage
+from scipy.spatial.distance import squareform
+from sklearn.metrics import adjusted_rand_score
 from torch import Tensor
 from torchmetrics import Metric
 
@@ -142,6 +145,8 @@ def bootstrap_weights(groups: int, resamples: int = RESAMPLES, seed: int = 0) ->
 def interval(resampled: Tensor | np.ndarray, level: float = LEVEL) -> tuple[np.ndarray, np.ndarray]:
     """Percentile interval over the first axis, NaN samples (nothing drawn) left out: lower and upper end."""
     values = np.asarray(resampled)
+    if np.isnan(values).all():
+        return np.full(values.shape[1:], np.nan), np.full(values.shape[1:], np.nan)
     low, high = np.nanpercentile(values, [50 * (1 - level), 50 * (1 + level)], axis=0)
     return low, high
 
@@ -219,3 +224,63 @@ def resample_mean(
     weights = bootstrap_weights(len(count), resamples, seed).numpy()
     total = np.tensordot(weights, sums, 1)
     return total / (weights @ count).reshape(-1, *[1] * (values.ndim - 1))
+
+
+# ----------------------------------------------------------------------------------------------- groups, and chance
+
+
+def clusters(divergence: np.ndarray, count: int) -> np.ndarray:
+    """Ward's hierarchical clustering cut into ``count`` clusters: the number of each item's, from 1 by first item.
+
+    Ward's method wants Euclidean distances; the root of a sum of Jensen–Shannon divergences is one.
+    """
+    tree = linkage(squareform(np.sqrt(divergence), checks=False), "ward")
+    return pd.factorize(fcluster(tree, count, "maxclust"))[0] + 1
+
+
+def agreement(divergence: np.ndarray, labels: Sequence[Any]) -> float:
+    """Adjusted Rand index of a labelling of the items and as many clusters: 1 is equality, 0 what chance gives.
+
+    NaN where all items have one label: then any clustering agrees with it.
+    """
+    count = len(set(labels))
+    return float(adjusted_rand_score(list(labels), clusters(divergence, count))) if count > 1 else float("nan")
+
+
+def chance_agreement(
+    divergence: np.ndarray, labels: Sequence[Any], strata: int = 1, permutations: int = 1000, seed: int = 0
+) -> np.ndarray:
+    """:func:`agreement` when the labels are dealt out to the items at random, [permutation].
+
+    Labels stay within their stratum if ``strata`` is the number of strata of equal size, in order: what is then left
+    comes from labels that are common in one and rare in another. With 1 they go anywhere.
+    """
+    names = np.asarray(pd.factorize(np.asarray(labels, dtype=object))[0]).reshape(strata, -1)
+    count = len(np.unique(names))
+    if count < 2:
+        return np.full(permutations, np.nan)
+    found, chance = clusters(divergence, count), np.random.default_rng(seed)
+    dealt = (chance.permuted(names, axis=1).ravel() for _ in range(permutations))
+    return np.array([adjusted_rand_score(one, found) for one in dealt])
+
+
+def dealt_out(
+    square: np.ndarray, statistic: Callable[[np.ndarray], np.ndarray], permutations: int = 2000, seed: int = 0
+) -> np.ndarray:
+    """A statistic of relations between items, [item, item], when these change places at random, [permutation, …]."""
+    chance = np.random.default_rng(seed)
+    orders = (chance.permutation(len(square)) for _ in range(permutations))
+    return np.stack([statistic(square[order][:, order]) for order in orders])
+
+
+def against_chance(value: float, draws: np.ndarray) -> dict[str, float]:
+    """A one-sided permutation test: ``p``, and of the draws ``null_low, null_high`` (95% of them) and ``null_mean``.
+
+    ``p`` is the share of draws at least as great as the value, itself counted among them. NaN without a value.
+    """
+    if not np.isfinite(value):
+        return dict.fromkeys(("p", "null_low", "null_high", "null_mean"), np.nan)
+    reached = draws >= value - 1e-9 * abs(value)  # equal up to rounding counts as equal
+    low, high = interval(draws)
+    p = (1 + reached.sum()) / (1 + len(draws))
+    return {"p": float(p), "null_low": float(low), "null_high": float(high), "null_mean": float(draws.mean())}

@@ -2,50 +2,28 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import torch
+from IPython.display import HTML
 from torch import Tensor
 
 from bertlook import BertlookError
-from bertlook.attention import Batch, Segment, to_words, word_segment
-from bertlook.corpora import Corpus
+from bertlook.attention import Batch, Segment, attend, to_words
 from bertlook.corpora.schemes import POSSESSIVES
 from bertlook.corpora.treebank import Sentence
 from bertlook.encoder import Encoder
-from bertlook.results import published
+from bertlook.figures import View
+from bertlook.results import NOT_MEASURED, REPLICATES, Claim, head_link, listed, number, published, two_lines
 from bertlook.statistics import HeadOutcomes, halves, held_out, interval, resample_mean
 
 DIRECTIONS = ("dependent→head", "head→dependent")
 POSSESSIVE_RELATIONS = {"poss", "nmod:poss"}
+ARROWS = dict(zip(DIRECTIONS, ("d→h", "h→d"), strict=True))
 REACH = 10
-
-
-def fit(encoder: Encoder, corpus: Corpus[Sentence], max_tokens: int = 128) -> tuple[Corpus[Sentence], list[Segment]]:
-    """The sentences that fit the model, one segment each, ``[CLS] sentence [SEP]``.
-
-    Sentences of one word (nothing to choose from), those of more than ``max_tokens`` wordpieces and words that
-    yield no wordpiece are left out, and counted.
-    """
-    limit = min(max_tokens, encoder.max_tokens)
-    kept, segments, left_out = [], [], Counter(corpus.left_out)
-    documents: dict[str, int] = {}
-    for sentence in corpus:
-        segment = word_segment(encoder, sentence.words, documents.setdefault(sentence.document, len(documents)))
-        present = len(set(segment.words) - {-1})
-        if len(segment) > limit:
-            left_out[f"sentences over {limit} wordpieces"] += 1
-        elif present < 2:
-            left_out["sentences of one word"] += 1
-        else:
-            if present < len(sentence):
-                left_out["words without a wordpiece"] += len(sentence) - present
-            kept.append(sentence)
-            segments.append(segment)
-    return Corpus(corpus.name, kept, +left_out, corpus.source), segments
 
 
 def stand_ins(sentence: Sentence) -> list[int]:
@@ -68,13 +46,8 @@ class HeadParser(HeadOutcomes):
     (head→dependent), over the other words, special tokens left out; among equals the first in the text. Scored
     are all words but roots and punctuation; of a possessor, the choice of its ``'s`` (:func:`stand_ins`).
 
-    An item is a word: number of its sentence, and its position from 0.
-
-    Parameters
-    ----------
-    layers, heads : int
-    sentences : sequence of Sentence
-        In the order of the segments that the stream is given (:func:`fit` makes both).
+    An item is a word: number of its sentence, and its position from 0. ``sentences`` come in the order of the segments
+    that the stream is given (:func:`bertlook.attention.fit` makes both).
     """
 
     def __init__(self, layers: int, heads: int, sentences: Sequence[Sentence]) -> None:
@@ -86,25 +59,23 @@ class HeadParser(HeadOutcomes):
         maps = to_words(attention, batch.words)[..., :-1]  # [layer, batch, head, word, word]
         maps.diagonal(0, -2, -1).fill_(-1)
         here = [set(row) - {-1} for row in batch.words.tolist()]
-        about, rows, places, golds = [], [], [], []
-        for row, number in enumerate(batch.index):
-            sentence = self.sentences[number]
+        scored = []
+        for row, index in enumerate(batch.index):
+            sentence = self.sentences[index]
             stand_in = stand_ins(sentence)
             for i in set(range(len(sentence))) - here[row]:  # no wordpiece: no choice
                 maps[:, row, :, i] = maps[:, row, :, :, i] = -1
             for i, head in enumerate(sentence.heads):
                 if head and not sentence.punct[i] and {stand_in[i], head - 1} <= here[row]:
-                    about.append((number, i))
-                    rows.append(row)
-                    places.append(stand_in[i])
-                    golds.append(head - 1)
-        if not about:
+                    scored.append((index, i, row, stand_in[i], head - 1))
+        if not scored:
             return
+        *about, rows, places, golds = torch.tensor(scored).T
         choices = (maps[:, rows, :, places], maps[:, rows, :, :, places])  # each [scored, layer, head, word]
         # numpy's argmax is twice as fast here as torch's.
         chosen = torch.stack([torch.from_numpy(choice.float().cpu().numpy().argmax(-1)) for choice in choices], 1)
-        self.about.append(torch.tensor(about))
-        self.correct.append(chosen == torch.tensor(golds)[:, None, None, None])
+        self.about.append(torch.stack(about, 1))
+        self.correct.append(chosen == golds[:, None, None, None])
 
     def words(self) -> pd.DataFrame:
         """The scored words: ``sentence, word`` (from 0), ``document, relation, offset`` (to the head word)."""
@@ -117,109 +88,88 @@ class HeadParser(HeadOutcomes):
         return pd.DataFrame(rows, columns=["sentence", "word", "document", "relation", "offset"])
 
 
-# ------------------------------------------------------------------------------------------------------- the tables
+# --------------------------------------------------------------------------------------------------------- tables
+
+#: The columns of ``relations_table`` that make up the paper's Table 1, and those of its held-out comparison.
+TABLE1 = (
+    "relation n layer head direction accuracy heldout_accuracy ci_low ci_high offset offset_accuracy paper_accuracy"
+).split()
+HELD_OUT = "relation n chosen offset_heldout offset_low offset_high difference difference_low difference_high".split()
+PAPER = {row["relation"]: row for row in published()["table1"]}
 
 
 def heads_table(parser: HeadParser) -> pd.DataFrame:
     """``relation, direction, layer, head, n, accuracy`` of every head, in both directions; layers and heads from 1."""
-    return parser.accuracies("relation", _by_relation(parser.words()))
+    return parser.accuracies("relation", by_relation(parser.words()))
 
 
-def relations_table(parser: HeadParser, minimum: int = 30, reach: int = REACH) -> pd.DataFrame:
+def relations_table(parser: HeadParser, minimum: int = 30) -> pd.DataFrame:
     """The best head and the best fixed offset for each relation, on the same words and held out (Table 1).
 
     Held out means: chosen on one half of the documents (sentences, where there is but one document), scored on the
     other, and the other way round, so that each word is scored by a choice that did not see it. Intervals are 95%
-    bootstrap over sentences.
-
-    Parameters
-    ----------
-    minimum : int
-        Relations with fewer words are left out.
-    reach : int
-        Offsets from −reach to reach are tried.
+    bootstrap over sentences; ``ci_low, ci_high`` are those of ``heldout_accuracy``.
 
     Returns
     -------
     DataFrame
-        ``relation, n, layer, head, direction, accuracy, heldout_accuracy, ci_low, ci_high, offset, offset_accuracy,
-        paper_accuracy``, the columns of the paper's table with the held-out accuracy and its interval; then
-        ``chosen`` (the heads chosen on the two halves), ``offset_heldout, offset_low, offset_high``, and
-        ``difference, difference_low, difference_high`` (head minus offset, paired). Relation ``all`` first, then by
-        frequency.
+        The columns of ``TABLE1`` and of ``HELD_OUT``: ``chosen`` on the two halves, and the paired ``difference`` of
+        head and offset. Relation ``all`` first, then by frequency those with at least ``minimum`` words.
     """
     outcomes, words = parser.outcomes().flatten(1).numpy(), parser.words()
-    offsets = np.array([o for o in range(-reach, reach + 1) if o])
+    offsets = np.array([o for o in range(-REACH, REACH + 1) if o])
     near = words["offset"].to_numpy()[:, None] == offsets
     several = words["document"].nunique() > 1
     half = halves(words["document" if several else "sentence"].to_numpy())
-    theirs = {row["relation"]: row["accuracy"] / 100 for row in published()["table1"]}
 
-    def name(option: int) -> tuple[int, int, str]:
+    def name(option: int) -> dict[str, object]:
         direction, layer, head = np.unravel_index(option, parser.shape)
-        return int(layer) + 1, int(head) + 1, DIRECTIONS[direction]
+        return {"layer": int(layer) + 1, "head": int(head) + 1, "direction": DIRECTIONS[direction]}
 
     rows = []
-    for relation, chosen in _by_relation(words):
+    for relation, chosen in by_relation(words):
         if len(chosen) < minimum:
             continue
-        sentences = words["sentence"].to_numpy()[chosen]
         right, by_offset = outcomes[chosen], near[chosen]
         best, best_offset = int(right.sum(0).argmax()), int(by_offset.sum(0).argmax())
         score, picked = held_out(right, half[chosen])
         baseline, _ = held_out(by_offset, half[chosen])
-        samples = resample_mean(np.stack([score, baseline, score - baseline], 1), sentences)
-        low, high = interval(samples)
-        layer, head, direction = name(best)
-        rows.append(
-            {
-                "relation": relation,
-                "n": len(chosen),
-                "layer": layer,
-                "head": head,
-                "direction": direction,
-                "accuracy": right[:, best].mean(),
-                "heldout_accuracy": score.mean(),
-                "ci_low": low[0],
-                "ci_high": high[0],
-                "offset": int(offsets[best_offset]),
-                "offset_accuracy": by_offset[:, best_offset].mean(),
-                "paper_accuracy": theirs.get(relation, np.nan),
-                "chosen": ", ".join("{}-{} {}".format(*name(option)) for option in picked if option >= 0),
-                "offset_heldout": baseline.mean(),
-                "offset_low": low[1],
-                "offset_high": high[1],
-                "difference": (score - baseline).mean(),
-                "difference_low": low[2],
-                "difference_high": high[2],
-            }
-        )
-    if not rows:
-        raise BertlookError(
-            f"no relation has {minimum} words in these sentences. Give more of them, or a lower minimum."
-        )
-    return pd.DataFrame(rows)
+        values = np.stack([score, baseline, score - baseline], 1)
+        low, high = interval(resample_mean(values, words["sentence"].to_numpy()[chosen]))
+        row = {"relation": relation, "n": len(chosen), **name(best), "accuracy": right[:, best].mean()}
+        row |= {"offset": int(offsets[best_offset]), "offset_accuracy": by_offset[:, best_offset].mean()}
+        row["paper_accuracy"] = PAPER[relation]["accuracy"] / 100 if relation in PAPER else np.nan
+        row["chosen"] = ", ".join("{layer}-{head} {direction}".format(**name(k)) for k in picked if k >= 0)
+        row |= dict(zip(("heldout_accuracy", "offset_heldout", "difference"), values.mean(0), strict=True))
+        row |= dict(zip(("ci_low", "offset_low", "difference_low"), low, strict=True))
+        row |= dict(zip(("ci_high", "offset_high", "difference_high"), high, strict=True))
+        rows.append(row)
+    if len(rows) < 2:
+        raise BertlookError(f"no relation has {minimum} words here. Give more sentences, or a lower minimum.")
+    return pd.DataFrame(rows)[[*TABLE1, *HELD_OUT[2:]]]
 
 
-#: The columns of ``relations_table`` that make up the paper's Table 1.
-TABLE1 = list(
-    "relation n layer head direction accuracy heldout_accuracy ci_low ci_high offset offset_accuracy "
-    "paper_accuracy".split()
-)
+def by_relation(words: pd.DataFrame) -> list[tuple[str, np.ndarray]]:
+    """``all`` and each relation with the rows it holds, the most frequent first."""
+    rows = words.groupby("relation").indices
+    order = sorted(rows, key=lambda relation: (-len(rows[relation]), relation))
+    return [("all", np.arange(len(words))), *((relation, rows[relation]) for relation in order)]
+
+
+def shown(relations: pd.DataFrame) -> pd.DataFrame:
+    """The rows worth printing: all together, the ten most frequent relations, and the others of the paper's table."""
+    return relations[(relations.index < 11) | relations["relation"].isin(PAPER)].reset_index(drop=True)
+
+
+def gains(relations: pd.DataFrame) -> pd.DataFrame:
+    """Single relations, that first on which a head surely gains most over an offset."""
+    return relations.iloc[1:].sort_values("difference_low", ascending=False, ignore_index=True)
 
 
 def several_relations(heads: pd.DataFrame, table: pd.DataFrame, margin: float = 0.1) -> pd.DataFrame:
-    """Heads that beat the best offset by ``margin`` or more on at least two relations.
+    """Heads that beat the best offset by ``margin`` or more on at least two relations, on the same words.
 
-    Parameters
-    ----------
-    heads, table : DataFrame
-        As from :func:`heads_table` and :func:`relations_table`.
-
-    Returns
-    -------
-    DataFrame
-        ``layer, head, direction, count, relations``, the strongest relation first in ``relations``.
+    ``layer, head, direction, count, relations``, the strongest relation first in ``relations``.
     """
     both = heads.merge(table[["relation", "offset_accuracy"]], on="relation")
     both = both[(both["relation"] != "all") & (both["accuracy"] - both["offset_accuracy"] >= margin)]
@@ -229,27 +179,31 @@ def several_relations(heads: pd.DataFrame, table: pd.DataFrame, margin: float = 
     return result[result["count"] > 1].sort_values("count", ascending=False, kind="stable", ignore_index=True)
 
 
-def example(sentences: Sequence[Sentence], relation: str, shortest: int = 8, longest: int = 14) -> int:
-    """The sentence that shows a relation best, by a rule that does not look at attention.
+def beside_silver(relations: pd.DataFrame, gold: HeadParser, silver: HeadParser, minimum: int = 30) -> pd.DataFrame:
+    """What the parser's trees do to the result: the same sentences and heads against gold and against silver trees.
 
-    Of the sentences with ``shortest`` to ``longest`` words (of all, if there are none), the one with the most words
-    of this relation; among equals the one where they stand farthest from their head words, then the first.
+    ``relation, n, heldout_accuracy, offset_heldout`` and the same with ``_silver``, for the relations of :func:`shown`
+    that both have; ``same_head``, the share of the words whose head word is the same in both.
+    """
+    columns = ["relation", "n", "heldout_accuracy", "offset_heldout"]
+    other = relations_table(silver, minimum)[columns]
+    same = np.array([gold.sentences[s].heads[i] == silver.sentences[s].heads[i] for s, i in gold.items().tolist()])
+    agree = {relation: same[chosen].mean() for relation, chosen in by_relation(gold.words())}
+    side = shown(relations)[columns].merge(other, on="relation", suffixes=("", "_silver"))
+    return side.assign(same_head=side["relation"].map(agree))
 
-    Returns
-    -------
-    int
-        Its number.
 
-    Raises
-    ------
-    BertlookError
-        No sentence has the relation.
+def example(sentences: Sequence[Sentence], relation: str) -> int:
+    """Number of the sentence that shows a relation best, by a rule that does not look at attention.
+
+    Of the sentences with 8 to 14 words (of all, if there are none), the one with the most words of this relation; among
+    equals the one where they stand farthest from their head words, then the first. An error if none has it.
     """
 
     def key(number: int) -> tuple[bool, int, int, int]:
-        own = sentences[number]
-        far = [abs(h - 1 - i) for i, (h, r) in enumerate(zip(own.heads, own.relations, strict=True)) if r == relation]
-        return bool(far) and shortest <= len(own) <= longest, len(far), sum(far), -number
+        pairs = pairs_of(sentences[number], relation)
+        far = sum(abs(head - i) for i, head in pairs)
+        return bool(pairs) and 8 <= len(sentences[number]) <= 14, len(pairs), far, -number
 
     best = max(range(len(sentences)), key=key)
     if relation not in sentences[best].relations:
@@ -257,8 +211,140 @@ def example(sentences: Sequence[Sentence], relation: str, shortest: int = 8, lon
     return best
 
 
-def _by_relation(words: pd.DataFrame) -> list[tuple[str, np.ndarray]]:
-    """``all`` and each relation with the rows it holds, the most frequent first."""
-    rows = words.groupby("relation").indices
-    order = sorted(rows, key=lambda relation: (-len(rows[relation]), relation))
-    return [("all", np.arange(len(words))), *((relation, rows[relation]) for relation in order)]
+def pairs_of(sentence: Sentence, relation: str) -> list[tuple[int, int]]:
+    """Words of a relation and their head words, by position from 0."""
+    links = enumerate(zip(sentence.heads, sentence.relations, strict=True))
+    return [(i, head - 1) for i, (head, own) in links if own == relation]
+
+
+def examples(
+    encoder: Encoder, sentences: Sequence[Sentence], segments: Sequence[Segment], relations: pd.DataFrame
+) -> tuple[pd.DataFrame, list[View]]:
+    """Each relation's best head on its :func:`example`: ``relation, layer, head, direction, words, pairs``, and views.
+
+    ``pairs`` are words and head words from 1; in the views they are marked in the direction in which the head is read.
+    """
+    rows, views = [], []
+    for row in relations.itertuples():
+        number = example(sentences, row.relation)
+        own = sentences[number]
+        ((attention, batch),) = attend(encoder, [segments[number]], progress=None)
+        weights = to_words(attention, batch.words)[row.layer - 1, 0, row.head - 1, :, :-1].cpu().numpy()
+        pairs = pairs_of(own, row.relation)
+        marks = pairs if row.direction == DIRECTIONS[0] else [pair[::-1] for pair in pairs]
+        title = f"{row.relation}: head {row.layer}-{row.head}, {row.direction}"
+        views.append(View(title, own.words, weights, marks))
+        said = " ".join(f"{i + 1}>{head + 1}" for i, head in pairs)
+        rows.append((row.relation, row.layer, row.head, row.direction, " ".join(own.words), said))
+    return pd.DataFrame(rows, columns=["relation", "layer", "head", "direction", "words", "pairs"]), views
+
+
+def table1_columns(relations: pd.DataFrame) -> dict[str, Sequence[HTML]]:
+    """Table 1 as it is printed; in small, below a number, its interval and what the paper has."""
+    rows = []
+    for row in relations.itertuples():
+        their = PAPER.get(row.relation)
+        same, place = ("", "") if their is None else ("paper {accuracy}%", "paper {baseline}% at\u00a0{offset:+d}")
+        offset = f"{number(row.offset_heldout, 'share')} at\u00a0{row.offset:+d}"
+        gain = [f"{100 * value:+.1f}" for value in (row.difference, row.difference_low, row.difference_high)]
+        rows.append(
+            [
+                two_lines(row.relation, f"{row.n:,} words"),
+                two_lines(head_link(row.layer, row.head), ARROWS[row.direction]),
+                two_lines(number(row.accuracy, "share"), same.format(**their or {})),
+                two_lines(number(row.heldout_accuracy, "share"), f"{100 * row.ci_low:.0f}–{100 * row.ci_high:.0f}"),
+                two_lines(offset, place.format(**their or {})),
+                two_lines(gain[0], f"{gain[1]} to {gain[2]}"),
+            ]
+        )
+    names = ("Relation", "Head", "Same words", "Held out", "Offset", "Gain")
+    return dict(zip(names, zip(*rows, strict=True), strict=True))
+
+
+# ------------------------------------------------------------------------------------------------ claims and words
+
+NAMES = {
+    "dobj": "the verb of a direct object",
+    "pobj": "the preposition of its object",
+    "det": "the noun of a determiner",
+    "poss": "what a possessor possesses",
+    "auxpass": "the verb of a passive auxiliary",
+    "nsubj": "the verb of a subject",
+}
+_claim = partial(Claim, section="4.2", evidence="fig-relations")
+CLAIMS = (
+    _claim(
+        "no-parser",
+        text="No single head parses well overall: the best finds fewer than half of all head words",
+        paper="{accuracy}%, head {head}".format(**PAPER["all"]),
+        threshold=0.5,
+        below=True,
+    ),
+    *(
+        _claim(
+            f"head-{relation}",
+            text=f"A single head finds {name} better than any fixed offset",
+            paper="{accuracy}% against {baseline}%, head {head}".format(**PAPER[relation]),
+            unit="points",
+        )
+        for relation, name in NAMES.items()
+    ),
+)
+
+
+def quantities(relations: pd.DataFrame, n: str) -> pd.DataFrame:
+    """``quantity, value, low, high, n``: held-out accuracy over all relations, the gain over an offset for each one."""
+    rows = []
+    for row in relations.itertuples():
+        gain = (f"head-{row.relation}", row.difference, row.difference_low, row.difference_high)
+        every = ("no-parser", row.heldout_accuracy, row.ci_low, row.ci_high)
+        rows.append((*(every if row.relation == "all" else gain), f"{row.n:,} words of {n}"))
+    return pd.DataFrame(rows, columns=["quantity", "value", "low", "high", "n"])
+
+
+def words(relations: pd.DataFrame, verdicts: Mapping[str, str], beside: pd.DataFrame | None) -> dict[str, str]:
+    """What the chapter's prose says of :func:`relations_table` and, where the trees are gold, :func:`beside_silver`."""
+    every, ranked = relations.iloc[0], gains(relations)
+    best, most = ranked.iloc[0], ranked.head(4)
+    return {
+        "answer": answer(verdicts),
+        "tree": whole_tree(verdicts["no-parser"], every["heldout_accuracy"]),
+        "silver": silver_shift(beside),
+        "relations": str(len(ranked)),
+        "beaten": str((ranked["difference_low"] > 0).sum()),
+        "below": str((ranked["difference_high"] < 0).sum()),
+        "best": best["relation"],
+        "best-head": number(best["heldout_accuracy"], "share"),
+        "best-offset": number(best["offset_heldout"], "share"),
+        "most": listed([f"{row.relation} ({100 * row.difference:+.0f} points)" for row in most.itertuples()]),
+        "all": number(every["heldout_accuracy"], "share"),
+        "all-offset": f"{number(every['offset_heldout'], 'share')} at {every['offset']:+d}",
+    }
+
+
+def answer(verdicts: Mapping[str, str]) -> str:
+    """Whether single heads beat offsets on the relations that the paper singles out."""
+    known = [verdict for claim, verdict in verdicts.items() if claim != "no-parser" and verdict != NOT_MEASURED]
+    found = known.count(REPLICATES)
+    start = "Yes, for single relations" if found else "Not for the relations that the paper singles out"
+    have = "has" if found == 1 else "have"
+    return f"{start}: {found} of the {len(known)} measured here {have} a head that beats every fixed offset"
+
+
+def whole_tree(verdict: str, share: float) -> str:
+    """What the verdict on a head for all relations comes to."""
+    if verdict == REPLICATES:
+        return f"No head knows the whole tree: the best gets {number(share, 'share')}"
+    return f"Of the whole tree the best head gets {number(share, 'share')}"
+
+
+def silver_shift(beside: pd.DataFrame | None) -> str:
+    """How far the parser's trees move the held-out accuracies, or that there is nothing to compare them with."""
+    if beside is None:
+        return "The trees of this copy are silver themselves, so this is not measured here; profile gold does, on GUM."
+    shift = 100 * (beside["heldout_accuracy_silver"] - beside["heldout_accuracy"]).abs()
+    worst, same = beside["relation"][shift.idxmax()], beside.set_index("relation")["same_head"]["all"]
+    return (
+        f"The parser finds the gold head word of {number(same, 'share')} of the words. Against its trees the held-out "
+        f"accuracies differ by {shift.mean():.1f} points on average, at most by {shift.max():.1f} ({worst})."
+    )
