@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from scipy.sparse.csgraph import shortest_path
 from torch import Tensor, nn
 
 from bertlook.attention import Batch, record, to_words, word_means
@@ -283,16 +284,17 @@ class StructuralProbe(Probe):
 
 def tree_distances(heads: Sequence[int]) -> np.ndarray:
     """Number of edges between each two words of a tree given by head words (from 1; 0 is the root), [word, word]."""
-    children: dict[int, list[int]] = {}
-    for i, head in enumerate(heads):
-        children.setdefault(head - 1, []).append(i)
-    result = np.zeros((len(heads), len(heads)), dtype=np.float32)
-    done: list[int] = []
-    stack = list(children.get(-1, []))
-    while stack:
-        i = stack.pop()
-        if heads[i]:
-            result[i, done] = result[done, i] = result[heads[i] - 1, done] + 1
-        done.append(i)
-        stack += children.get(i, [])
-    return result
+    dependents = np.flatnonzero(heads)
+    edges = np.zeros((len(heads), len(heads)), dtype=np.float32)
+    edges[dependents, np.asarray(heads)[dependents] - 1] = 1
+    return shortest_path(edges, directed=False, unweighted=True)
+
+
+#: The probes by their names in Table 3; on a model with random weights the fourth is trained again.
+KINDS: dict[str, type[Probe]] = {
+    "right-branching": RightBranching,
+    "distances and words": DistanceWordsProbe,
+    "attention": AttentionProbe,
+    "attention and words": AttentionWordsProbe,
+    "structural probe": StructuralProbe,
+}

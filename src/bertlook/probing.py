@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -12,98 +13,35 @@ import torch
 from scipy.sparse.csgraph import minimum_spanning_tree
 from tqdm.auto import tqdm
 
-from bertlook import figures
 from bertlook.attention import Segment, attend, batches
 from bertlook.corpora import Corpus
 from bertlook.corpora.treebank import Sentence, reparsed
 from bertlook.corpora.vectors import WordVectors
 from bertlook.encoder import Encoder
-from bertlook.figures import Picture
-from bertlook.probes import (
-    SEEDS,
-    AttentionProbe,
-    AttentionWordsProbe,
-    DistanceWordsProbe,
-    Probe,
-    RightBranching,
-    StructuralProbe,
-    features,
-)
+from bertlook.probes import KINDS, SEEDS, Probe, features
 from bertlook.results import CANNOT_TELL, DOES_NOT, NOT_MEASURED, REPLICATES, Claim, Verdicts, number, published
 from bertlook.statistics import estimates, halves, held_out, interval, resample_mean
 
-#: The probes of Table 3 that are trained on the model itself.
-KINDS = {
-    "right-branching": RightBranching,
-    "distances and words": DistanceWordsProbe,
-    "attention": AttentionProbe,
-    "attention and words": AttentionWordsProbe,
-    "structural probe": StructuralProbe,
-}
-#: Those on a model with random weights, and whether it keeps the pre-trained embeddings.
-RANDOM = {
-    "random attention, embeddings kept, and words": True,
-    "random attention, all random, and words": False,
-}
-RANDOM_KEPT, RANDOM_ALL = RANDOM
-#: Rows of Table 3 in their order, and what the paper reports for each; the last is not UAS but UUAS.
+RANDOM_KEPT = "random attention, embeddings kept, and words"
+RANDOM_ALL = "random attention, all random, and words"
+_TABLE3 = published()["table3"]
+#: Rows of Table 3 in their order, and what the paper reports for each, in per cent; the last is not UAS but UUAS.
 PAPER = {
-    name: published()["table3"][key] / 100
-    for name, key in {
-        "right-branching": "right_branching",
-        "distances and words": "distances_glove",
-        RANDOM_KEPT: "random_init_attention_glove",
-        RANDOM_ALL: "random_init_attention_glove",
-        "attention": "attention",
-        "attention and words": "attention_glove",
-        "structural probe": "structural_probe_uuas",
-    }.items()
+    "right-branching": _TABLE3["right_branching"],
+    "distances and words": _TABLE3["distances_glove"],
+    RANDOM_KEPT: _TABLE3["random_init_attention_glove"],
+    RANDOM_ALL: _TABLE3["random_init_attention_glove"],
+    "attention": _TABLE3["attention"],
+    "attention and words": _TABLE3["attention_glove"],
+    "structural probe": _TABLE3["structural_probe_uuas"],
 }
 TRAIN_BUDGET = 512
 
 
+Data = tuple[Corpus[Sentence], list[Segment]]
+
+
 # ------------------------------------------------------------------------------------------------- train, evaluate
-
-
-def train(
-    encoder: Encoder,
-    sentences: Sequence[Sentence],
-    segments: Sequence[Segment],
-    probes: Mapping[str, Probe],
-    vectors: WordVectors,
-    passes: int = 1,
-    seed: int = 0,
-    progress: str | None = "training",
-) -> None:
-    """Train the probes in place, in mini-batches, all in the same passes over the treebank; the model stays frozen.
-
-    Each seed of a probe has its own bootstrap sample of the sentences: a sentence counts as often as a Poisson
-    variable of mean 1 says. Adam; the rate falls linearly to 0. Sentences and segments as from
-    :func:`bertlook.syntax.fit`; ``passes`` is how often each is seen.
-    """
-    copies = max(probe.seeds for probe in probes.values())
-    drawn = [np.random.default_rng((seed, copy)).poisson(1, len(sentences)) for copy in range(copies)]
-    counts = torch.from_numpy(np.stack(drawn)).float()
-    steps = passes * sum(1 for _ in batches(encoder, segments, TRAIN_BUDGET))
-    groups = [{"params": list(probe.parameters()), "lr": probe.rate} for probe in probes.values()]
-    optimiser = torch.optim.Adam(groups, betas=(0.9, 0.99))
-    schedule = torch.optim.lr_scheduler.LinearLR(optimiser, 1.0, 0.01, max(steps, 2) - 1)
-    stream = (batch for turn in range(passes) for batch in batches(encoder, segments, TRAIN_BUDGET, seed + turn))
-    with tqdm(total=passes * len(segments), desc=progress, unit="sentence", disable=progress is None) as bar:
-        for step, batch in enumerate(stream):
-            seen = features(encoder, batch, sentences, vectors)
-            weights = counts[:, batch.index].to(encoder.device) / len(batch.index)
-            loss = torch.zeros((), device=encoder.device)
-            for probe in probes.values():
-                if not step:
-                    probe.prepare(seen)
-                # Neither probes nor seeds share weights, so the sum trains each by itself.
-                loss = loss + (weights[: probe.seeds] * probe.loss(seen)).sum()
-            optimiser.zero_grad()
-            loss.backward()
-            optimiser.step()
-            schedule.step()
-            bar.update(len(batch.index))
 
 
 @dataclass(frozen=True)
@@ -147,36 +85,87 @@ class Evaluation:
         return replace(self, right=self.right | other.right, found=self.found | other.found)
 
 
-def evaluate(
-    encoder: Encoder,
-    sentences: Sequence[Sentence],
-    segments: Sequence[Segment],
-    probes: Mapping[str, Probe],
-    vectors: WordVectors,
-    progress: str | None = "evaluating",
-) -> Evaluation:
-    """Score the probes on sentences they were not trained on.
+@dataclass(frozen=True)
+class Experiment:
+    """Sentences to train on and to score on, both as from :func:`bertlook.syntax.fit`, and how probes are trained.
 
-    UAS: share of the words, punctuation left out, whose best head word (or root) is the gold one. UUAS: share of the
-    gold edges between words that are no punctuation found by the spanning tree of the best sum of scores, those of
-    both directions taken at their maximum.
+    ``passes`` is how often each sentence is seen, ``seeds`` how many copies of each probe there are.
     """
-    words: list[int] = []
-    edges: list[int] = []
-    right: dict[str, list[np.ndarray]] = {name: [] for name, probe in probes.items() if probe.directed}
-    found: dict[str, list[np.ndarray]] = {name: [] for name in probes}
-    bar = tqdm(total=len(segments), desc=progress, unit="sentence", disable=progress is None)
-    with bar, torch.no_grad():
-        for batch in batches(encoder, segments):
-            seen = features(encoder, batch, sentences, vectors)
-            scores = {name: probe.scores(seen).cpu().numpy() for name, probe in probes.items()}
-            for row, (number, own) in enumerate(zip(batch.index, seen.sentences, strict=True)):
+
+    training: Data
+    dev: Data
+    vectors: WordVectors
+    passes: int = 3
+    seeds: int = SEEDS
+    seed: int = 0
+
+    @property
+    def trees(self) -> str:
+        """``gold``, or ``silver`` where a parser made them."""
+        return "silver" if "parser" in self.dev[0].source else "gold"
+
+    def with_silver_trees(self, scheme: str) -> Experiment:
+        """The same sentences with a parser's trees, in training and in scoring."""
+        both = ((reparsed(corpus, scheme), segments) for corpus, segments in (self.training, self.dev))
+        return Experiment(*both, self.vectors, self.passes, self.seeds, self.seed)
+
+    def run(self, encoder: Encoder, kinds: Mapping[str, type[Probe]]) -> Evaluation:
+        """Train these probes and score them."""
+        probes = {name: kind(encoder, self.vectors, self.seeds) for name, kind in kinds.items()}
+        self.train(encoder, probes)
+        return self.evaluate(encoder, probes)
+
+    def train(self, encoder: Encoder, probes: Mapping[str, Probe]) -> None:
+        """Train the probes in place, in mini-batches, all in the same passes; the model stays frozen.
+
+        Each seed of a probe has its own bootstrap sample of the sentences: a sentence counts as often as a Poisson
+        variable of mean 1 says. Adam; the rate falls linearly to 0.
+        """
+        corpus, segments = self.training
+        copies = [np.random.default_rng((self.seed, copy)).poisson(1, len(corpus)) for copy in range(self.seeds)]
+        counts = torch.from_numpy(np.stack(copies)).float()
+        turns = [batches(encoder, segments, TRAIN_BUDGET, self.seed + turn) for turn in range(self.passes)]
+        steps = self.passes * sum(1 for _ in batches(encoder, segments, TRAIN_BUDGET))
+        groups = [{"params": list(probe.parameters()), "lr": probe.rate} for probe in probes.values()]
+        optimiser = torch.optim.Adam(groups, betas=(0.9, 0.99))
+        schedule = torch.optim.lr_scheduler.LinearLR(optimiser, 1.0, 0.01, max(steps, 2) - 1)
+        for step, batch in enumerate(tqdm(chain(*turns), "training", steps, unit="batch")):
+            seen = features(encoder, batch, corpus.items, self.vectors)
+            weights = counts[:, batch.index].to(encoder.device)
+            losses = []
+            for probe in probes.values():
+                if not step:
+                    probe.prepare(seen)
+                losses.append((weights[: probe.seeds] * probe.loss(seen)).sum())
+            optimiser.zero_grad()
+            # Neither probes nor seeds share weights, so the sum trains each by itself.
+            (sum(losses) / len(batch.index)).backward()
+            optimiser.step()
+            schedule.step()
+
+    def evaluate(self, encoder: Encoder, probes: Mapping[str, Probe]) -> Evaluation:
+        """Score the probes on sentences they were not trained on.
+
+        UAS: share of the words, punctuation left out, whose best head word (or root) is the gold one. UUAS: share of
+        the gold edges between words that are no punctuation found by the spanning tree with the best sum of scores,
+        of each two words the better direction's.
+        """
+        corpus, segments = self.dev
+        words: list[int] = []
+        edges: list[int] = []
+        right: dict[str, list[np.ndarray]] = {name: [] for name, probe in probes.items() if probe.directed}
+        found: dict[str, list[np.ndarray]] = {name: [] for name in probes}
+        for batch in tqdm(list(batches(encoder, segments)), "evaluating", unit="batch"):
+            seen = features(encoder, batch, corpus.items, self.vectors)
+            with torch.no_grad():
+                scores = {name: probe.scores(seen).cpu().numpy() for name, probe in probes.items()}
+            for row, (place, own) in enumerate(zip(batch.index, seen.sentences, strict=True)):
                 heads, present = seen.heads[row].cpu().numpy(), seen.present[row, : len(own)].cpu().numpy()
                 scored, nodes = np.flatnonzero(heads >= 0), np.flatnonzero(present & ~np.array(own.punct))
                 ends = [(int(i), int(heads[i])) for i in scored[np.isin(heads[scored], nodes)]]
                 pairs = sorted((min(pair), max(pair)) for pair in ends)
-                words += [number] * len(scored)
-                edges += [number] * len(pairs)
+                words += [place] * len(scored)
+                edges += [place] * len(pairs)
                 for name, each in scores.items():
                     maps = each[:, :, row]  # [seed, layer, word, word + 1]
                     if name in right:
@@ -184,9 +173,8 @@ def evaluate(
                     trees = [[spanning_tree(one, nodes) for one in layers] for layers in maps]
                     hits = [[[pair in tree for tree in layers] for layers in trees] for pair in pairs]
                     found[name].append(np.array(hits, dtype=bool).reshape(len(pairs), *maps.shape[:2]))
-            bar.update(len(batch.index))
-    joined = ({name: np.concatenate(rows) for name, rows in parts.items()} for parts in (right, found))
-    return Evaluation(np.array(words), np.array(edges), *joined)
+        joined = ({name: np.concatenate(rows) for name, rows in parts.items()} for parts in (right, found))
+        return Evaluation(np.array(words), np.array(edges), *joined)
 
 
 def spanning_tree(scores: np.ndarray, nodes: np.ndarray) -> set[tuple[int, int]]:
@@ -201,44 +189,6 @@ def spanning_tree(scores: np.ndarray, nodes: np.ndarray) -> set[tuple[int, int]]
     return {(min(a, b), max(a, b)) for a, b in zip(nodes[tree.row].tolist(), nodes[tree.col].tolist(), strict=True)}
 
 
-@dataclass(frozen=True)
-class Experiment:
-    """Sentences to train on and to score on, with their segments, and how the probes are trained.
-
-    Attributes
-    ----------
-    train, dev : Corpus of Sentence
-    train_segments, dev_segments : list of Segment
-    vectors : WordVectors
-    passes, seeds, seed : int
-        How often each sentence is seen, how many copies of each probe there are, and of what all chance depends on.
-    """
-
-    train: Corpus[Sentence]
-    train_segments: list[Segment]
-    dev: Corpus[Sentence]
-    dev_segments: list[Segment]
-    vectors: WordVectors
-    passes: int = 3
-    seeds: int = SEEDS
-    seed: int = 0
-
-    def run(self, encoder: Encoder, kinds: Mapping[str, type[Probe]]) -> Evaluation:
-        """Train these probes in shared passes and score them."""
-        probes = {name: kind(encoder, self.vectors, self.seeds) for name, kind in kinds.items()}
-        train(encoder, self.train.items, self.train_segments, probes, self.vectors, self.passes, self.seed)
-        return evaluate(encoder, self.dev.items, self.dev_segments, probes, self.vectors)
-
-    @property
-    def trees(self) -> str:
-        """``gold`` or ``silver``."""
-        return "silver" if "parser" in self.dev.source else "gold"
-
-    def with_silver_trees(self, scheme: str) -> Experiment:
-        """The same sentences with a parser's trees, in training and in scoring: what silver does to a result."""
-        return replace(self, train=reparsed(self.train, scheme), dev=reparsed(self.dev, scheme))
-
-
 # ---------------------------------------------------------------------------------------------------------- tables
 
 
@@ -250,7 +200,8 @@ def table3(scored: Evaluation) -> pd.DataFrame:
     """
     rows = []
     for name in filter(scored.found.__contains__, PAPER):
-        row = {"probe": name, **_mean("uuas", *scored.uuas(name)), "n": len(scored.words), "paper_uas": PAPER[name]}
+        row = {"probe": name, "n": len(scored.words), "paper_uas": PAPER[name] / 100}
+        row |= _mean("uuas", *scored.uuas(name))
         if name in scored.right:
             row |= {**_mean("uas", *scored.uas(name)), "uas_sd": pd.Series(scored.right[name].mean(0)).std()}
         rows.append(row)
@@ -319,46 +270,6 @@ def flatness(encoder: Encoder, segments: Sequence[Segment]) -> float:
     return float(torch.cat(shares).mean())
 
 
-# --------------------------------------------------------------------------------------------------------- figures
-
-
-def draw_probes(table: pd.DataFrame) -> Picture:
-    """UAS of each probe in :func:`table3` beside the paper's."""
-    shown = table.dropna(subset="uas").replace({"probe": {name: name.replace(", ", ",\n", 1) for name in RANDOM}})
-    return figures.dots(
-        shown,
-        "probe",
-        "uas",
-        "uas_low",
-        "uas_high",
-        label="here",
-        xlabel="UAS",
-        others={"paper_uas": "paper"},
-        name="probes",
-        caption="How much of the tree each probe finds.",
-        data=["probing/table3.csv"],
-    )
-
-
-def draw_structural(layers: pd.DataFrame, table: pd.DataFrame) -> Picture:
-    """UUAS of the structural probe by layer (:func:`structural_table`), and what two others of Table 3 find."""
-    uuas = table.set_index("probe")["uuas"]
-    return figures.lines(
-        layers,
-        "layer",
-        "uuas",
-        low="low",
-        high="high",
-        xlabel="layer",
-        ylabel="UUAS",
-        top=1,
-        levels={name: uuas[name] for name in ("right-branching", "attention and words")},
-        name="structural",
-        caption="UUAS of the structural probe on each layer's hidden states; the band is a 95% interval.",
-        data=["probing/structural.csv", "probing/table3.csv"],
-    )
-
-
 # ------------------------------------------------------------------------------------------------ claims and words
 
 #: Claim → the probe that is better, and the one it is held against.
@@ -372,8 +283,8 @@ CONTRASTS = {
 
 
 def _claim(id: str, text: str, **options: Any) -> Claim:
-    better, worse = (f"{PAPER[name]:.0%}" for name in CONTRASTS[id])
-    paper = f"{better} UAS against {worse} UUAS" if id == "near-structural" else f"{better} against {worse}"
+    paper = "{}% against {}%" if id != "near-structural" else "{}% UAS against {}% UUAS"
+    paper = paper.format(*(PAPER[name] for name in CONTRASTS[id]))
     return Claim(id, "5", text, paper, unit="points", evidence="fig-probes", **options)
 
 
@@ -419,23 +330,18 @@ ORIGIN = {
 
 
 def words(table: pd.DataFrame, verdicts: Verdicts, experiment: Experiment, flat: Mapping[str, float]) -> dict[str, str]:
-    """What the chapter's prose says of :func:`table3`; ``flat`` is the :func:`flatness` of each model, by name."""
+    """What the chapter's prose says of :func:`table3`; ``flat`` is the :func:`flatness` of models, by name."""
+    uas = table.set_index("probe")["uas"]
     gold = experiment.trees == "gold"
-    uas = {row["probe"]: number(row["uas"], "share") for row in table.to_dict("records")}
-    covered = experiment.vectors.coverage([sentence.words for sentence in experiment.dev])
-    return {
-        "claims": verdicts.summary(),
-        "attention-words": uas["attention and words"],
-        "attention-words-paper": f"{PAPER['attention and words']:.0%}",
-        "distances": uas["distances and words"],
-        "random": uas[RANDOM_KEPT],
-        "random-paper": f"{PAPER[RANDOM_KEPT]:.0%}",
+    missing = "This copy has no gold trees, so gold is not measured here; the profile “gold” does it, on GUM."
+    said = {
+        "summary": verdicts.summary(),
         "trees": "gold" if gold else "silver: made by a parser, checked by nobody",
         "vectors": experiment.vectors.name,
-        "coverage": number(covered, "share"),
-        "gold-or-silver": ""
-        if gold
-        else "This copy has no gold trees, so gold is not measured here; the profile gold does, on GUM.",
+        "coverage": number(experiment.vectors.coverage([own.words for own in experiment.dev[0]]), "share"),
+        "no-gold": "" if gold else missing,
         "origin": ORIGIN[verdicts["attention-over-random"]],
-        **{f"flat-{name}": number(value, "share") for name, value in flat.items()},
     }
+    for name, probe in {"best": "attention and words", "random": RANDOM_KEPT, "blind": "distances and words"}.items():
+        said |= {name: number(uas[probe], "share"), f"{name}-paper": f"{PAPER[probe]}%"}
+    return said | {f"flat-{name}": number(value, "share") for name, value in flat.items()}
