@@ -11,6 +11,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
+from textwrap import fill
 from typing import Any
 
 import matplotlib as mpl
@@ -278,7 +279,7 @@ def dots(
         ax.plot(group[value], y, "o", color=BLUE, ls="", label=f"{label} (bar: 95%)")
         for (column, what), style in zip(others.items(), styles, strict=True):
             ax.plot(group[column], y, ls="", label=what, **style)
-        ax.set_yticks(y, group[row])
+        ax.set_yticks(y, [fill(str(name), 26) for name in group[row]])
         ax.set(title=title, xlim=(0, 1.02) if unit == "share" else None)
         for each in group.to_dict("records"):
             beside = [
