@@ -36,8 +36,6 @@ PAPER = {
     "structural probe": _TABLE3["structural_probe_uuas"],
 }
 TRAIN_BUDGET = 512
-
-
 Data = tuple[Corpus[Sentence], list[Segment]]
 
 
@@ -106,8 +104,8 @@ class Experiment:
 
     def with_silver_trees(self, scheme: str) -> Experiment:
         """The same sentences with a parser's trees, in training and in scoring."""
-        both = ((reparsed(corpus, scheme), segments) for corpus, segments in (self.training, self.dev))
-        return Experiment(*both, self.vectors, self.passes, self.seeds, self.seed)
+        training, dev = ((reparsed(corpus, scheme), segments) for corpus, segments in (self.training, self.dev))
+        return replace(self, training=training, dev=dev)
 
     def run(self, encoder: Encoder, kinds: Mapping[str, type[Probe]]) -> Evaluation:
         """Train these probes and score them."""
@@ -139,7 +137,7 @@ class Experiment:
                 losses.append((weights[: probe.seeds] * probe.loss(seen)).sum())
             optimiser.zero_grad()
             # Neither probes nor seeds share weights, so the sum trains each by itself.
-            (sum(losses) / len(batch.index)).backward()
+            (torch.stack(losses).sum() / len(batch.index)).backward()
             optimiser.step()
             schedule.step()
 
