@@ -10,7 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bertlook import probes, probing
+from bertlook import figures, probes, probing
 from bertlook.attention import attend, batches, to_words
 from bertlook.corpora.treebank import treebank
 from bertlook.corpora.vectors import word_vectors
@@ -19,6 +19,7 @@ from bertlook.probing import Evaluation, Experiment
 from bertlook.results import CANNOT_TELL, DOES_NOT, NOT_MEASURED, REPLICATES, judge
 from bertlook.statistics import interval, resample_mean
 from bertlook.syntax import fit
+from looking import check
 
 needs_gum = pytest.mark.skipif("BERTLOOK_DATA" not in os.environ, reason="BERTLOOK_DATA is not set: no GUM")
 
@@ -315,6 +316,15 @@ def test_table3_reads_with_intervals_and_says_which_number_of_the_paper_is_uuas(
         "Paper": "80% (UUAS)",
     }
     assert columns["UAS, 95%"][0].startswith("25.0% (") and columns["Paper"][0] == "26%"
+
+
+def test_the_figure_of_table3_can_be_read_on_a_phone(made):
+    table = probing.table3(made).dropna(subset="uas")
+    shown = dict(label="here", xlabel="UAS", others={"paper_uas": "paper"}, name="probes")
+    picture = check(figures.dots(table, "probe", "uas", "uas_low", "uas_high", **shown), "UAS", "")
+    assert f"{probing.RANDOM_KEPT}: 0.0% (0.0% to 0.0%), paper 30.0%" in picture.alt
+    labels = [tick.get_text() for tick in picture.figure.axes[0].get_yticklabels()]
+    assert max(len(line) for label in labels for line in label.splitlines()) <= 26
 
 
 def test_claims_are_paired_differences_on_the_same_words(made):

@@ -335,6 +335,7 @@ def words(table: pd.DataFrame, verdicts: Verdicts, experiment: Experiment, flat:
     said = {
         "summary": verdicts.summary(),
         "trees": "gold" if gold else "silver: made by a parser, checked by nobody",
+        "sentences": f"{len(experiment.training[0]):,}",
         "vectors": experiment.vectors.name,
         "coverage": number(experiment.vectors.coverage([own.words for own in experiment.dev[0]]), "share"),
         "no-gold": "" if gold else missing,
