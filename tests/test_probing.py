@@ -349,18 +349,19 @@ def test_the_papers_numbers_stand_in_the_claims():
     "verdict, part",
     [
         (REPLICATES, "it is training"),
-        (DOES_NOT, "as well as the trained ones"),
+        (DOES_NOT, "as well, so nothing"),
         (CANNOT_TELL, "cannot be told"),
         (NOT_MEASURED, "Without the probe on random attention"),
     ],
 )
-def test_the_words_follow_the_verdict(made, trees, vectors, verdict, part):
+def test_the_words_follow_the_verdict(encoder, made, trees, vectors, verdict, part):
     verdicts = judge(probing.CLAIMS, probing.quantities(made, "silver"))
     verdicts._verdicts["attention-over-random"] = verdict
     experiment = Experiment(trees, trees, vectors)
-    words = probing.words(probing.table3(made), verdicts, experiment, {"random": 0.98})
+    words = probing.words(probing.table3(made), verdicts, experiment, encoder, {"random": 0.98})
     assert part in words["origin"]
     assert (words["best"], words["best-paper"], words["flat-random"]) == ("100.0%", "77%", "98.0%")
+    assert (words["heads"], words["heads-paper"], words["sentences"]) == ("72", "144", str(len(trees[0])))
     assert words["trees"].startswith("silver") and "no gold trees" in words["no-gold"]
 
 

@@ -73,8 +73,8 @@ class Evaluation:
         other way round.
         """
         found = self.found[probe].mean(1)
-        one = found.shape[1] == 1
-        return found[:, 0] if one else held_out(found, halves(self.edges))[0], self.edges
+        best = found[:, 0] if found.shape[1] == 1 else held_out(found, halves(self.edges))[0]
+        return best, self.edges
 
     def __or__(self, other: Evaluation) -> Evaluation:
         """Both evaluations' probes; they have to be of the same sentences."""
@@ -214,19 +214,17 @@ def _mean(column: str, values: np.ndarray, groups: np.ndarray) -> dict[str, obje
 
 def table3_columns(table: pd.DataFrame) -> dict[str, list[str]]:
     """:func:`table3` for reading."""
-    rows = table.to_dict("records")
 
-    def with_interval(row: Mapping[str, float], kind: str) -> str:
-        if np.isnan(row[kind]):
-            return "–"
-        return f"{number(row[kind], 'share')} ({100 * row[kind + '_low']:.1f}–{100 * row[kind + '_high']:.1f})"
+    def with_interval(kind: str) -> list[str]:
+        rows = table[[kind, f"{kind}_low", f"{kind}_high"]].to_numpy()
+        return ["–" if np.isnan(x) else f"{100 * x:.1f}% ({100 * low:.1f}–{100 * high:.1f})" for x, low, high in rows]
 
     return {
-        "Probe": [row["probe"] for row in rows],
-        "UAS, 95%": [with_interval(row, "uas") for row in rows],
-        "Spread": ["–" if np.isnan(row["uas_sd"]) else f"{100 * row['uas_sd']:.1f} points" for row in rows],
-        "UUAS, 95%": [with_interval(row, "uuas") for row in rows],
-        "Paper": [f"{row['paper_uas']:.0%}{' (UUAS)' if np.isnan(row['uas']) else ''}" for row in rows],
+        "Probe": table["probe"].tolist(),
+        "UAS, 95%": with_interval("uas"),
+        "Spread": ["–" if np.isnan(sd) else f"{100 * sd:.1f} points" for sd in table["uas_sd"]],
+        "UUAS, 95%": with_interval("uuas"),
+        "Paper": [f"{x:.0%}{' (UUAS)' if np.isnan(uas) else ''}" for x, uas in table[["paper_uas", "uas"]].to_numpy()],
     }
 
 
@@ -319,28 +317,34 @@ def quantities(scored: Evaluation, trees: str) -> pd.DataFrame:
 ORIGIN = {
     REPLICATES: "The attention maps, taken together, hold much of the tree, and a random model’s do not: so it is "
     "training that put it there.",
-    DOES_NOT: "A random model’s attention maps serve a probe as well as the trained ones, so nothing here says that "
-    "training put the tree there.",
-    CANNOT_TELL: "Whether the trained attention maps hold more of the tree than a random model’s cannot be told from "
-    "this data.",
+    DOES_NOT: "A random model’s attention maps serve a probe as well, so nothing says that training put it there.",
+    CANNOT_TELL: "Whether training put the tree into the attention maps cannot be told from this data.",
     NOT_MEASURED: "Without the probe on random attention nothing says that training put the tree into the maps.",
 }
 
 
-def words(table: pd.DataFrame, verdicts: Verdicts, experiment: Experiment, flat: Mapping[str, float]) -> dict[str, str]:
+def words(
+    table: pd.DataFrame, verdicts: Verdicts, experiment: Experiment, encoder: Encoder, flat: Mapping[str, float]
+) -> dict[str, str]:
     """What the chapter's prose says of :func:`table3`; ``flat`` is the :func:`flatness` of models, by name."""
     uas = table.set_index("probe")["uas"]
-    gold = experiment.trees == "gold"
+    gold, setup = experiment.trees == "gold", published()["setup"]
     missing = "This copy has no gold trees, so gold is not measured here; the profile “gold” does it, on GUM."
-    said = {
+    return {
+        "model": encoder.name,
         "summary": verdicts.summary(),
-        "trees": "gold" if gold else "silver: made by a parser, checked by nobody",
+        "origin": ORIGIN[verdicts["attention-over-random"]],
+        "best": number(uas["attention and words"], "share"),
+        "best-paper": f"{PAPER['attention and words']}%",
+        "random": number(uas[RANDOM_KEPT], "share"),
+        "random-paper": f"{PAPER[RANDOM_KEPT]}%",
+        "blind": number(uas["distances and words"], "share"),
+        "heads": str(encoder.layers * encoder.heads),
+        "heads-paper": str(setup["layers"] * setup["heads"]),
         "sentences": f"{len(experiment.training[0]):,}",
+        "trees": "gold" if gold else "silver: made by a parser, checked by nobody",
+        "no-gold": "" if gold else missing,
         "vectors": experiment.vectors.name,
         "coverage": number(experiment.vectors.coverage([own.words for own in experiment.dev[0]]), "share"),
-        "no-gold": "" if gold else missing,
-        "origin": ORIGIN[verdicts["attention-over-random"]],
+        **{f"flat-{name}": number(value, "share") for name, value in flat.items()},
     }
-    for name, probe in {"best": "attention and words", "random": RANDOM_KEPT, "blind": "distances and words"}.items():
-        said |= {name: number(uas[probe], "share"), f"{name}-paper": f"{PAPER[probe]}%"}
-    return said | {f"flat-{name}": number(value, "share") for name, value in flat.items()}
