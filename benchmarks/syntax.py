@@ -21,16 +21,15 @@ import torch
 from stream import bert_base, seconds
 from transformers import AutoModel
 
-from bertlook import probing, syntax
+from bertlook import probes as kinds
+from bertlook import syntax
 from bertlook.attention import attend, batches
 from bertlook.corpora.treebank import treebank
+from bertlook.corpora.vectors import word_vectors
 from bertlook.encoder import Encoder, load
+from bertlook.probing import Experiment
 
-KINDS = {
-    "attention": probing.AttentionProbe,
-    "attention and words": probing.AttentionWordsProbe,
-    "distances and words": probing.DistanceWordsProbe,
-}
+KINDS = {name: kinds.KINDS[name] for name in ("attention", "attention and words", "distances and words")}
 
 
 def heads(name: str, encoder: Encoder, count: int, rounds: int) -> None:
@@ -55,19 +54,19 @@ def heads(name: str, encoder: Encoder, count: int, rounds: int) -> None:
 
 def probes(encoder: Encoder, source: str, count: int, plain_count: int) -> None:
     """Print time per sentence and UAS of both ways."""
-    vectors = probing.word_vectors()
+    vectors = word_vectors()
     train, train_segments = syntax.fit(encoder, treebank(source, "train", limit=count))
-    dev, dev_segments = syntax.fit(encoder, treebank(source, "dev", limit=300))
+    dev = syntax.fit(encoder, treebank(source, "dev", limit=300))
+    experiment = Experiment((train, train_segments), dev, vectors)
 
-    def score(trained: dict[str, probing.Probe]) -> dict[str, float]:
-        found = probing.evaluate(encoder, dev.items, dev_segments, trained, vectors, progress=None)
+    def score(trained: dict[str, kinds.Probe]) -> dict[str, float]:
+        found = experiment.evaluate(encoder, trained)
         return {name: float(found.right[name].mean()) for name in trained}
 
-    passes = 3
     together = {name: kind(encoder, vectors) for name, kind in KINDS.items()}
     start = time.perf_counter()
-    probing.train(encoder, train.items, train_segments, together, vectors, passes, progress=None)
-    fast = (time.perf_counter() - start) / (passes * len(train) * len(KINDS) * probing.SEEDS)
+    experiment.train(encoder, together)
+    fast = (time.perf_counter() - start) / (experiment.passes * len(train) * len(KINDS) * experiment.seeds)
 
     alone = {}
     start = time.perf_counter()
@@ -77,7 +76,7 @@ def probes(encoder: Encoder, source: str, count: int, plain_count: int) -> None:
         order = torch.randperm(len(train), generator=torch.Generator().manual_seed(0)).tolist()[:plain_count]
         for step, number in enumerate(order):
             batch = next(batches(encoder, [train_segments[number]]))
-            seen = probing.features(encoder, batch, [train.items[number]], vectors)
+            seen = kinds.features(encoder, batch, [train.items[number]], vectors)
             if not step:
                 probe.prepare(seen)
             loss = probe.loss(seen).sum()
@@ -97,12 +96,12 @@ def probes(encoder: Encoder, source: str, count: int, plain_count: int) -> None:
 
 def memory() -> None:
     """Train on all of GUM's train part once, and print the peak memory of the process."""
-    encoder, vectors = load(), probing.word_vectors()
-    train, segments = syntax.fit(encoder, treebank("gum", "train"))
-    trained = {name: kind(encoder, vectors) for name, kind in (KINDS | {"structural": probing.StructuralProbe}).items()}
-    probing.train(encoder, train.items, segments, trained, vectors, 1, progress=None)
+    encoder, vectors = load(), word_vectors()
+    train = syntax.fit(encoder, treebank("gum", "train"))
+    trained = {name: kind(encoder, vectors) for name, kind in kinds.KINDS.items()}
+    Experiment(train, train, vectors, passes=1).train(encoder, trained)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-    print(f"training on {len(train):,} sentences of GUM: peak memory {peak:.2f} GB")
+    print(f"training on {len(train[0]):,} sentences of GUM: peak memory {peak:.2f} GB")
 
 
 def main() -> None:

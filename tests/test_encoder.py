@@ -131,3 +131,14 @@ def test_pickled_weights_are_not_read(tiny_folder, tmp_path, encoder):
     torch.save(model.state_dict(), tmp_path / "pytorch_model.bin")
     with pytest.raises(BertlookError, match="safetensors"):
         encoders.load(str(tmp_path))
+
+
+def test_random_weights_keep_the_embeddings_or_not(encoder):
+    kept, all_random = encoders.randomised(encoder), encoders.randomised(encoder, keep_embeddings=False)
+    name = "encoder.layer.0.attention.self.query.weight"
+    for net, same in ((kept, True), (all_random, False)):
+        assert torch.equal(net.model.get_input_embeddings().weight, encoder.model.get_input_embeddings().weight) == same
+        assert not torch.allclose(net.model.state_dict()[name], encoder.model.state_dict()[name])
+        assert net.tapped and not any(p.requires_grad for p in net.model.parameters())
+    again = encoders.randomised(encoder)
+    assert torch.equal(kept.model.state_dict()[name], again.model.state_dict()[name])

@@ -2,33 +2,43 @@
 
 import os
 from dataclasses import replace
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.sparse.csgraph import shortest_path
 
-from bertlook import BertlookError, probing
+from bertlook import figures, probes, probing
 from bertlook.attention import attend, batches, to_words
 from bertlook.corpora.treebank import treebank
-from bertlook.probing import WordVectors
+from bertlook.corpora.vectors import word_vectors
+from bertlook.encoder import randomised
+from bertlook.probing import Evaluation, Experiment
+from bertlook.results import CANNOT_TELL, DOES_NOT, NOT_MEASURED, REPLICATES, judge
+from bertlook.statistics import interval, resample_mean
 from bertlook.syntax import fit
+from looking import check
 
 needs_gum = pytest.mark.skipif("BERTLOOK_DATA" not in os.environ, reason="BERTLOOK_DATA is not set: no GUM")
 
 
 @pytest.fixture(scope="module")
 def vectors():
-    return probing.word_vectors()
+    return word_vectors()
 
 
 @pytest.fixture(scope="module")
 def trees(encoder):
     """Real sentences with silver trees, and their segments."""
-    corpus, segments = fit(encoder, treebank("silver", "dev", limit=60))
-    return corpus.items, segments
+    return fit(encoder, treebank("silver", "dev", limit=60))
+
+
+def first(trees, count):
+    """The first few of sentences and segments."""
+    corpus, segments = trees
+    return replace(corpus, items=corpus.items[:count]), segments[:count]
 
 
 @pytest.fixture(scope="module")
@@ -36,12 +46,13 @@ def seen(encoder, trees, vectors):
     """One padded batch."""
     sentences, segments = trees
     batch = next(batches(encoder, segments[:6], 10_000))
-    return probing.features(encoder, batch, sentences, vectors)
+    return probes.features(encoder, batch, sentences.items, vectors)
 
 
 def test_features_are_the_word_level_maps(encoder, trees, seen):
     sentences, segments = trees
-    for row, number in enumerate(seen.index):
+    for row, sentence in enumerate(seen.sentences):
+        number = sentences.items.index(sentence)
         ((attention, batch),) = attend(encoder, [segments[number]], progress=None)
         words = to_words(attention, batch.words)[:, 0]  # [layer, head, word, word + 1]
         n = words.shape[-2]
@@ -56,17 +67,16 @@ def test_features_are_the_word_level_maps(encoder, trees, seen):
         start = attention[:, 0, :, :, 0].permute(2, 0, 1).flatten(1)
         torch.testing.assert_close(seen.ends[row, single, :, 0], start[[first[i] for i in single]], atol=1e-5, rtol=0)
         gold = [
-            -1 if sentences[number].punct[i] else (h - 1 if h else seen.present.shape[1])
-            for i, h in enumerate(sentences[number].heads)
+            -1 if sentence.punct[i] else (h - 1 if h else seen.present.shape[1]) for i, h in enumerate(sentence.heads)
         ]
         assert seen.heads[row, :n].tolist() == gold and (seen.heads[row, n:] == -1).all()
 
 
 def test_attention_scores_are_the_formula(encoder, seen, vectors):
-    probe = probing.AttentionProbe(encoder, vectors, seeds=2)
+    probe = probes.AttentionProbe(encoder, vectors, seeds=2)
     torch.nn.init.normal_(probe.bias)
     probe.scale = torch.rand(len(probe.scale)) + 0.5
-    scores = probe.scores(seen)
+    scores = probe.logits(seen)
     w, root = probe.pair * probe.scale, probe.root * probe.scale[:, None]
     for s, b, i, j in [(0, 0, 1, 2), (1, 3, 4, 0), (1, 0, 2, 2)]:
         pair = sum(
@@ -79,10 +89,10 @@ def test_attention_scores_are_the_formula(encoder, seen, vectors):
 
 def test_attention_and_words_scores_are_the_formula(encoder, seen, vectors):
     """s[i, j] = Σ_k (W_k (v_i ⊕ v_j ⊕ 1)) α_k[i, j] + (U_k (v_i ⊕ v_j ⊕ 1)) α_k[j, i]."""
-    probe = probing.AttentionWordsProbe(encoder, vectors, seeds=2)
+    probe = probes.AttentionWordsProbe(encoder, vectors, seeds=2)
     probe.pair.data *= 50
     probe.scale = torch.rand(len(probe.scale)) + 0.5
-    scores = probe.scores(seen)
+    scores = probe.logits(seen)
     pair = probe.pair * probe.scale[:, None]
     known = torch.nn.functional.pad(seen.vectors, (0, 1), value=1.0)
     for s, b, i, j in [(0, 0, 1, 2), (1, 3, 4, 0)]:
@@ -95,20 +105,20 @@ def test_attention_and_words_scores_are_the_formula(encoder, seen, vectors):
 
 
 def test_distance_scores_know_no_attention(encoder, seen, vectors):
-    probe = probing.DistanceWordsProbe(encoder, vectors, seeds=2)
+    probe = probes.DistanceWordsProbe(encoder, vectors, seeds=2)
     blind = replace(seen, queries=torch.zeros_like(seen.queries), keys=torch.zeros_like(seen.keys))
-    assert torch.equal(probe.scores(seen), probe.scores(blind))
+    assert torch.equal(probe.logits(seen), probe.logits(blind))
     s, b, i, j = 1, 2, 3, 1
     hidden = (
         seen.vectors[b, i] @ probe.dependent[s]
         + seen.vectors[b, j] @ probe.head[s]
         + probe.offset[s, probe.reach + j - i]
     )
-    torch.testing.assert_close(probe.scores(seen)[s, b, i, j], hidden.relu() @ probe.out[s], atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(probe.logits(seen)[s, b, i, j], hidden.relu() @ probe.out[s], atol=1e-5, rtol=1e-4)
 
 
 def test_structural_distances_are_squared_lengths(encoder, seen, vectors):
-    probe = probing.StructuralProbe(encoder, vectors, seeds=2, rank=8)
+    probe = probes.StructuralProbe(encoder, vectors, seeds=2)
     probe.map.data *= 20
     for s, l, b, i, j in [(0, 0, 0, 1, 2), (1, 5, 3, 4, 0)]:
         gap = (seen.states[l, b, i] - seen.states[l, b, j]) @ probe.map[s, l]
@@ -116,8 +126,8 @@ def test_structural_distances_are_squared_lengths(encoder, seen, vectors):
 
 
 def test_probabilities_sum_to_one_over_other_words_and_the_root(encoder, seen, vectors):
-    for kind in (probing.AttentionProbe, probing.AttentionWordsProbe, probing.DistanceWordsProbe):
-        p = kind(encoder, vectors, seeds=2).log_probabilities(seen).exp()
+    for kind in (probes.AttentionProbe, probes.AttentionWordsProbe, probes.DistanceWordsProbe):
+        p = kind(encoder, vectors, seeds=2).scores(seen)[:, 0].exp()
         torch.testing.assert_close(p.sum(-1), torch.ones(p.shape[:-1]))
         size = p.shape[2]
         assert not p[..., :size].diagonal(0, -2, -1).any()
@@ -125,35 +135,37 @@ def test_probabilities_sum_to_one_over_other_words_and_the_root(encoder, seen, v
 
 
 def test_more_seeds_do_not_change_the_first(encoder, trees, vectors):
-    sentences, segments = trees
-    one, two = (probing.AttentionWordsProbe(encoder, vectors, seeds) for seeds in (1, 2))
+    one, two = (probes.AttentionWordsProbe(encoder, vectors, seeds) for seeds in (1, 2))
     for probe in (one, two):
-        probing.train(encoder, sentences[:20], segments[:20], {"p": probe}, vectors, progress=None)
+        few = first(trees, 20)
+        Experiment(few, few, vectors, passes=1, seeds=probe.seeds).train(encoder, {"p": probe})
     torch.testing.assert_close(one.pair[0], two.pair[0], atol=1e-5, rtol=1e-3)
     assert not torch.allclose(two.pair[0], two.pair[1])
 
 
 @given(st.integers(2, 20), st.integers(0, 2**32 - 1))
 @settings(deadline=None, max_examples=60)
-def test_tree_distances_are_shortest_paths(size, seed):
+def test_tree_distances_are_the_way_up_and_down(size, seed):
     chance = np.random.default_rng(seed)
     order = chance.permutation(size)
     heads = [0] * size
     for k in range(1, size):
         heads[order[k]] = int(order[chance.integers(k)]) + 1
-    edges = np.zeros((size, size))
-    for i, head in enumerate(heads):
-        if head:
-            edges[i, head - 1] = 1
-    np.testing.assert_array_equal(probing.tree_distances(heads), shortest_path(edges, directed=False, unweighted=True))
+    above = []  # each word and the words above it, up to the root
+    for i in range(size):
+        above.append([i])
+        while heads[above[i][-1]]:
+            above[i].append(heads[above[i][-1]] - 1)
+    found = probes.tree_distances(heads)
+    for i, j in product(range(size), repeat=2):
+        meet = next(k for k in above[i] if k in above[j])
+        assert found[i, j] == above[i].index(meet) + above[j].index(meet)
 
 
 @given(st.integers(2, 7), st.integers(0, 2**32 - 1))
 @settings(deadline=None, max_examples=60)
 def test_spanning_trees_are_the_best_of_all_trees(size, seed):
     """Against every tree (by Prüfer's sequences) on a few nodes."""
-    from itertools import product
-
     scores = np.random.default_rng(seed).normal(size=(size + 1, size + 1))
     nodes = np.arange(1, size + 1)
     both = np.maximum(scores, scores.T)
@@ -174,30 +186,26 @@ def test_spanning_trees_are_the_best_of_all_trees(size, seed):
 
 
 def test_right_branching_and_table(encoder, trees, vectors):
-    sentences, segments = trees
-    probes = {
-        "attention": probing.AttentionProbe(encoder, vectors),
-        "structural probe": probing.StructuralProbe(encoder, vectors),
-    }
-    scored = probing.evaluate(encoder, sentences, segments, probes, vectors, progress=None)
-    expected = [own.heads[i] == i + 2 for own in sentences for i in range(len(own)) if not own.punct[i]]
+    names = ("right-branching", "attention", "structural probe")
+    untrained = {name: probes.KINDS[name](encoder, vectors) for name in names}
+    scored = Experiment(trees, trees, vectors).evaluate(encoder, untrained)
+    expected = [own.heads[i] == i + 2 for own in trees[0] for i in range(len(own)) if not own.punct[i]]
     table = probing.table3(scored).set_index("probe")
-    assert table.columns.tolist() == ["uas", "uas_sd", "uuas", "n", "paper_uas"]
+    assert {"uas", "uas_sd", "uuas", "n", "paper_uas"} < set(table) and table.index.tolist() == list(names)
     assert table.loc["right-branching", "uas"] == pytest.approx(np.mean(expected))
     assert (table["n"] == len(expected)).all()
     assert np.isnan(table.loc["structural probe", "uas"]) and 0 < table.loc["structural probe", "uuas"] < 1
 
 
 def test_evaluation_is_the_argmax_word_by_word(encoder, trees, vectors):
-    sentences, segments = trees
-    probe = probing.AttentionProbe(encoder, vectors, seeds=1)
-    scored = probing.evaluate(encoder, sentences[:8], segments[:8], {"attention": probe}, vectors, progress=None)
+    probe = probes.AttentionProbe(encoder, vectors, seeds=1)
+    few = first(trees, 8)
+    scored = Experiment(few, few, vectors).evaluate(encoder, {"attention": probe})
     right = {}
-    for number, segment in enumerate(segments[:8]):
-        seen = probing.features(encoder, next(batches(encoder, [segment])), [sentences[number]], vectors)
+    for number, (own, segment) in enumerate(zip(*few, strict=True)):
+        seen = probes.features(encoder, next(batches(encoder, [segment])), [own], vectors)
         with torch.no_grad():
-            p = probe.log_probabilities(seen)[0, 0]
-        own = sentences[number]
+            p = probe.scores(seen)[0, 0, 0]
         choice = [int(row.argmax()) for row in p]
         right[number] = [choice[i] == (h - 1 if h else len(own)) for i, h in enumerate(own.heads) if not own.punct[i]]
     for number, expected in right.items():
@@ -218,16 +226,16 @@ def trained(encoder, vectors):
         ]
         return replace(own, heads=tuple(heads))
 
-    def run(net, items, **kinds):
-        probes = {name: kind(net, vectors) for name, kind in kinds.items()}
-        probing.train(net, items, train_segments, probes, vectors, passes=3, progress=None)
-        return probing.evaluate(net, dev.items, dev_segments, probes, vectors, progress=None).right
+    mixed = replace(train, items=[shuffled(own) for own in train])
 
-    attention = {"attention": probing.AttentionProbe, "words": probing.AttentionWordsProbe}
+    def run(net, corpus, **kinds):
+        return Experiment((corpus, train_segments), (dev, dev_segments), vectors).run(net, kinds).right
+
+    kinds = {"right-branching": probes.RightBranching, "attention": probes.AttentionProbe}
     return (
-        run(encoder, train.items, **attention)
-        | run(probing.randomised(encoder), train.items, random=probing.AttentionWordsProbe)
-        | run(encoder, [shuffled(own) for own in train], shuffled=probing.AttentionProbe)
+        run(encoder, train, words=probes.AttentionWordsProbe, **kinds)
+        | run(randomised(encoder), train, random=probes.AttentionWordsProbe)
+        | run(encoder, mixed, shuffled=probes.AttentionProbe)
     )
 
 
@@ -244,41 +252,143 @@ def test_a_probe_trained_on_shuffled_heads_falls_to_the_baseline(trained):
     assert trained["shuffled"].mean(0).max() < trained["right-branching"].mean()
 
 
-def test_random_weights_keep_the_embeddings_or_not(encoder):
-    kept, all_random = probing.randomised(encoder), probing.randomised(encoder, keep_embeddings=False)
-    name = "encoder.layer.0.attention.self.query.weight"
-    for net, same in ((kept, True), (all_random, False)):
-        assert torch.equal(net.model.get_input_embeddings().weight, encoder.model.get_input_embeddings().weight) == same
-        assert not torch.allclose(net.model.state_dict()[name], encoder.model.state_dict()[name])
-        assert net.tapped and not any(p.requires_grad for p in net.model.parameters())
-    again = probing.randomised(encoder)
-    assert torch.equal(kept.model.state_dict()[name], again.model.state_dict()[name])
+def test_right_branching_is_the_chain_of_words_and_never_the_root(encoder, trees, vectors):
+    scored = Experiment(trees, trees, vectors).evaluate(
+        encoder, {"right-branching": probes.RightBranching(encoder, vectors)}
+    )
+    chained = []
+    for own in trees[0]:
+        kept = [i for i in range(len(own)) if not own.punct[i]]
+        chain = set(pairwise(kept))
+        edges = [sorted((i, own.heads[i] - 1)) for i in kept if own.heads[i] and own.heads[i] - 1 in kept]
+        chained += [tuple(edge) in chain for edge in sorted(edges)]
+    order = np.argsort(scored.edges, kind="stable")
+    assert scored.found["right-branching"][order, 0, 0].tolist() == chained
+    last = np.flatnonzero(np.diff(scored.words, append=-1))  # the last scored word of each sentence
+    ends = {n for n, own in enumerate(trees[0]) if not own.punct[-1]}
+    assert not scored.right["right-branching"][last][np.isin(scored.words[last], list(ends))].any()
 
 
-def test_word_vectors_from_a_text_file(tmp_path):
-    for header in ("", "2 3\n"):
-        path = tmp_path / "glove.txt"
-        path.write_text(header + "the 1 2 3\ndog 4 5 6\n", encoding="utf-8")
-        found = probing.word_vectors(str(path))
-        assert found.look_up([["The", "cat"], ["dog"]], 3).tolist() == [
-            [[1, 2, 3], [0, 0, 0], [0, 0, 0]],
-            [[4, 5, 6], [0, 0, 0], [0, 0, 0]],
-        ]
+def test_a_layered_probe_is_read_at_the_layer_that_was_best_on_the_other_half():
+    edges = np.array([0, 0, 1, 1])
+    found = np.array([[[1, 0]], [[1, 0]], [[1, 1]], [[0, 1]]], dtype=bool)  # [edge, seed, layer]
+    scored = Evaluation(edges, edges, {}, {"structural probe": found})
+    # On sentence 0 the first layer is best, on sentence 1 the second.
+    assert scored.uuas("structural probe")[0].tolist() == [0, 0, 1, 0]
+    layers = probing.structural_table(scored)
+    assert layers["layer"].tolist() == [1, 2] and layers["uuas"].tolist() == [0.75, 0.5]
+    assert (layers["low"] <= layers["uuas"]).all() and (layers["uuas"] <= layers["high"]).all()
 
 
-@pytest.mark.parametrize("text", ["the 1 2 3\ndog 4 5\n", "the one two\n", ""])
-def test_broken_word_vectors_are_an_error_of_one_line(tmp_path, text):
-    path = tmp_path / "broken.txt"
-    path.write_text(text, encoding="utf-8")
-    with pytest.raises(BertlookError, match=r"broken\.txt: not word vectors"):
-        probing.word_vectors(str(path))
-    with pytest.raises(BertlookError, match="no such file"):
-        probing.word_vectors(str(tmp_path / "nowhere.txt"))
+@pytest.fixture(scope="module")
+def made():
+    """An evaluation made up so that every mean is known: 40 words and edges of 20 sentences, two seeds."""
+    number = np.repeat(np.arange(20), 2)
+    share = {"right-branching": 1, "distances and words": 2, "attention": 2, "attention and words": 4}
+    share |= {probing.RANDOM_KEPT: 0, probing.RANDOM_ALL: 0}
+    right = {name: np.tile([[k >= n + 1] * 2 for n in range(4)], (10, 1)) for name, k in share.items()}
+    right["attention"][:2, 1] = True  # one seed finds one word more
+    found = {name: each[..., None] for name, each in right.items()}
+    found["structural probe"] = np.ones((40, 2, 3), dtype=bool)
+    return Evaluation(number, number, right, found)
 
 
-def test_packaged_vectors_are_words_not_noise(vectors):
-    def near(a, b):
-        x, y = (vectors.table[vectors.index[w]] for w in (a, b))
-        return float(torch.cosine_similarity(x, y, 0))
+def test_table3_has_means_intervals_and_the_spread_over_seeds(made):
+    table = probing.table3(made)
+    assert table["probe"].tolist() == list(probing.PAPER)
+    rows = table.set_index("probe")
+    assert rows.loc["right-branching", ["uas", "uas_low", "uas_high", "uas_sd"]].tolist()[0] == 0.25
+    assert rows.loc["attention", "uas_sd"] == pytest.approx(made.right["attention"].mean(0).std(ddof=1))
+    low, high = interval(resample_mean(made.right["attention"].mean(1), made.words))
+    assert rows.loc["attention", ["uas_low", "uas_high"]].tolist() == [low, high]
+    assert np.isnan(rows.loc["structural probe", "uas_low"]) and rows.loc["structural probe", "uuas"] == 1
+    assert rows.loc["attention and words", "paper_uas"] == 0.77
 
-    assert isinstance(vectors, WordVectors) and near("dog", "cat") > near("dog", "parliament") + 0.3
+
+def test_table3_reads_with_intervals_and_says_which_number_of_the_paper_is_uuas(made):
+    columns = probing.table3_columns(probing.table3(made))
+    last = {name: values[-1] for name, values in columns.items()}
+    assert last == {
+        "Probe": "structural probe",
+        "UAS, 95%": "–",
+        "Spread": "–",
+        "UUAS, 95%": "100.0% (100.0–100.0)",
+        "Paper": "80% (UUAS)",
+    }
+    assert columns["UAS, 95%"][0].startswith("25.0% (") and columns["Paper"][0] == "26%"
+
+
+def test_the_figure_of_table3_can_be_read_on_a_phone(made):
+    table = probing.table3(made).dropna(subset="uas")
+    shown = dict(label="here", xlabel="UAS", others={"paper_uas": "paper"}, name="probes")
+    picture = check(figures.dots(table, "probe", "uas", "uas_low", "uas_high", **shown), "UAS", "")
+    assert f"{probing.RANDOM_KEPT}: 0.0% (0.0% to 0.0%), paper 30.0%" in picture.alt
+    labels = [tick.get_text() for tick in picture.figure.axes[0].get_yticklabels()]
+    assert max(len(line) for label in labels for line in label.splitlines()) <= 26
+
+
+def test_claims_are_paired_differences_on_the_same_words(made):
+    quantities = probing.quantities(made, "gold").set_index("quantity")
+    assert set(quantities.index) == {claim.id for claim in probing.CLAIMS} == set(probing.CONTRASTS)
+    gap = (made.right["attention"].mean(1) - made.right["right-branching"].mean(1)).mean()
+    assert quantities.loc["attention-over-right", "value"] == pytest.approx(gap)
+    assert quantities.loc["near-structural", "value"] == 0  # UUAS, for the structural probe has no UAS
+    assert (quantities["n"] == "40 words of 20 sentences, gold trees, 2 seeds").all()
+    few = replace(made, right={"attention": made.right["attention"]}, found={"attention": made.found["attention"]})
+    verdicts = judge(probing.CLAIMS, probing.quantities(few, "gold"))
+    assert set(verdicts.values()) == {NOT_MEASURED}
+
+
+def test_the_papers_numbers_stand_in_the_claims():
+    said = {claim.id: claim.paper for claim in probing.CLAIMS}
+    assert said["attention-over-random"] == "61% against 30%"
+    assert said["near-structural"] == "77% UAS against 80% UUAS"
+
+
+@pytest.mark.parametrize(
+    "verdict, part",
+    [
+        (REPLICATES, "it is training"),
+        (DOES_NOT, "as well, so nothing"),
+        (CANNOT_TELL, "cannot be told"),
+        (NOT_MEASURED, "Without the probe on random attention"),
+    ],
+)
+def test_the_words_follow_the_verdict(encoder, made, trees, vectors, verdict, part):
+    verdicts = judge(probing.CLAIMS, probing.quantities(made, "silver"))
+    verdicts._verdicts["attention-over-random"] = verdict
+    experiment = Experiment(trees, trees, vectors)
+    words = probing.words(probing.table3(made), verdicts, experiment, encoder, {"random": 0.98})
+    assert part in words["origin"]
+    assert (words["best"], words["best-paper"], words["flat-random"]) == ("100.0%", "77%", "98.0%")
+    assert (words["heads"], words["heads-paper"], words["sentences"]) == ("72", "144", str(len(trees[0])))
+    assert words["trees"].startswith("silver") and "no gold trees" in words["no-gold"]
+
+
+def test_gold_beside_silver_and_silver_alone(encoder, trees, vectors):
+    corpus, segments = first(trees, 6)
+    kinds = {name: probes.KINDS[name] for name in ("right-branching", "attention", "attention and words")}
+    for gold in (False, True):
+        source = {name: value for name, value in corpus.source.items() if name != "parser" or not gold}
+        few = (replace(corpus, source=source), segments)
+        experiment = Experiment(few, few, vectors, passes=1, seeds=1)
+        assert experiment.trees == ("gold" if gold else "silver")
+        own = probing.table3(experiment.run(encoder, kinds))
+        both = probing.gold_and_silver(experiment, encoder, own, "paper")
+        assert both["probe"].tolist() == list(kinds)
+        known, other = ("uas", "uas_silver") if gold else ("uas_silver", "uas")
+        assert both[known].tolist() == own["uas"].tolist()
+        assert both[other].notna().all() == gold
+        shown = probing.gold_and_silver_columns(both)
+        assert (shown["UAS, gold"] == ["–"] * 3) != gold and shown["UAS, silver"][0].endswith("%")
+
+
+def test_flatness_is_the_entropy_beside_that_of_uniform_attention(encoder, trees):
+    segments = trees[1][:3]
+    shares = []
+    for segment in segments:
+        ((attention, _),) = attend(encoder, [segment], progress=None)
+        for row in attention[:, 0].flatten(0, 1).transpose(0, 1):  # [head, key] of each query
+            shares.append(float(-(row * row.log()).sum(-1).mean() / np.log(len(segment))))
+    assert probing.flatness(encoder, segments) == pytest.approx(np.mean(shares), abs=1e-5)
+    assert probing.flatness(encoder, segments) < probing.flatness(randomised(encoder), segments) < 1

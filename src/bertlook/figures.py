@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
+from textwrap import fill
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -203,7 +204,7 @@ def dots(
         ax.plot(group[value], y, "o", color=BLUE, ls="", label=f"{label} (bar: 95%)")
         for (column, what), style in zip(others.items(), styles, strict=True):
             ax.plot(group[column], y, ls="", label=what, **style)
-        ax.set_yticks(y, group[row])
+        ax.set_yticks(y, [fill(str(name), 26) for name in group[row]])
         ax.set(title=title, xlim=(0, 1.02) if unit == "share" else None)
         for each in group.to_dict("records"):
             numbers = {name: number(each[name], unit) for name in (value, low, high, *others)}
