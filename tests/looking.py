@@ -1,9 +1,12 @@
-"""How the tests look at a figure: labels, words, and whether it can be read on a phone."""
+"""How the tests look at a figure: labels, words, and whether it can be read on a phone; and at claims."""
 
 import re
 from itertools import pairwise
 
-from bertlook.results import Picture
+import pandas as pd
+
+from bertlook.claims import claims, judge
+from bertlook.results import Picture, Verdicts
 
 PHONE = 350  # pixels of a figure on a screen 390 pixels wide
 
@@ -28,3 +31,8 @@ def check(picture: Picture, xlabel: str | None = None, ylabel: str | None = None
                 assert not one.overlaps(other), f"labels of the {side} axis overlap in {picture.name}"
             assert all(tick.get_fontsize() * scale >= 7.5 for tick in shown)
     return picture
+
+
+def judged(chapter: str, quantities: pd.DataFrame, **names: str) -> Verdicts:
+    """A chapter's claims held against its quantities."""
+    return Verdicts(judge(claims(chapter), quantities, **names))

@@ -12,14 +12,14 @@ import torch
 
 from bertlook import BertlookError, coreference
 from bertlook.attention import measure
-from bertlook.claims import NOT_MEASURED, REPLICATES, claims, judge
+from bertlook.claims import NOT_MEASURED, REPLICATES
 from bertlook.coreference import DIRECTIONS, HELD_OUT, SAME, AntecedentSelection, contest
 from bertlook.corpora import Corpus
 from bertlook.corpora.antecedents import BASELINES, Features, corpus_table, cut, features, questions, score_baselines
 from bertlook.corpora.coreference import documents, read_ontogum
 from bertlook.corpora.mentions import KINDS, Document, Mention, kind
-from bertlook.results import Verdicts
 from bertlook.statistics import interval, resample_mean
+from looking import judged
 
 
 def written(text: str) -> Document:
@@ -398,11 +398,11 @@ def test_quantities_are_paired_differences_on_the_same_mentions():
 
 
 def test_a_kind_that_does_not_occur_and_a_head_that_could_not_be_held_out_are_not_measured():
-    verdicts = Verdicts(judge(claims("coreference"), coreference.quantities(toy_mentions())))
+    verdicts = judged("coreference", coreference.quantities(toy_mentions()))
     assert verdicts["nominal"] == NOT_MEASURED and verdicts["over-nearest"] == REPLICATES
     assert "58% against 40%" in set(verdicts.frame["paper"])
     one = toy_mentions().assign(**{HELD_OUT: float("nan")})
-    assert set(Verdicts(judge(claims("coreference"), coreference.quantities(one))).values()) == {NOT_MEASURED}
+    assert set(judged("coreference", coreference.quantities(one))).values() == {NOT_MEASURED}
 
 
 def test_accuracy_by_kind_distance_and_case():

@@ -12,9 +12,10 @@ from scipy.spatial.distance import jensenshannon
 
 from bertlook import BertlookError, clustering, statistics
 from bertlook.attention import Segment, attend, measure, pad
+from bertlook.claims import CANNOT_TELL, DOES_NOT, NOT_MEASURED, REPLICATES, claims
 from bertlook.clustering import HeadDivergence, behaviours, divergence_table, embed, embedding_table, kernel
-from bertlook.results import CANNOT_TELL, DOES_NOT, NOT_MEASURED, REPLICATES, judge
 from bertlook.statistics import against_chance, agreement, clusters
+from looking import judged
 
 
 @pytest.fixture(scope="module")
@@ -309,8 +310,8 @@ def test_against_chance_counts_the_value_among_the_draws():
 )
 def test_claims_on_groups_are_judged_by_chance_alone(p, verdict):
     """Whatever the value and its interval: both claims of the chapter follow the one rule."""
-    rows = [(claim.id, 1.0, 0.9, 1.1, "60 segments", p) for claim in clustering.CLAIMS]
-    found = judge(clustering.CLAIMS, pd.DataFrame(rows, columns=["quantity", "value", "low", "high", "n", "p"]))
+    rows = [(claim.id, 1.0, 0.9, 1.1, "60 segments", p) for claim in claims("clustering")]
+    found = judged("clustering", pd.DataFrame(rows, columns=["quantity", "value", "low", "high", "n", "p"]))
     assert set(found.values()) == {verdict}
 
 
@@ -334,7 +335,7 @@ def test_quantities_of_islands_and_of_shuffled_heads():
 def test_one_behaviour_for_all_heads_is_not_measured():
     parts = np.stack([islands(4, 6)] * 2)
     found = clustering.quantities(parts, ["broad"] * 24, 4, "")
-    verdicts = judge(clustering.CLAIMS, found)
+    verdicts = judged("clustering", found)
     assert verdicts["by-behaviour"] == NOT_MEASURED and verdicts["within-layers"] == REPLICATES
 
 

@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 
 from bertlook import figures, probes, probing
 from bertlook.attention import attend, batches, to_words
+from bertlook.claims import CANNOT_TELL, DOES_NOT, NOT_MEASURED, REPLICATES, claims
 from bertlook.corpora.treebank import treebank
 from bertlook.corpora.vectors import word_vectors
 from bertlook.encoder import randomised
 from bertlook.probing import Evaluation, Experiment
-from bertlook.results import CANNOT_TELL, DOES_NOT, NOT_MEASURED, REPLICATES, judge
 from bertlook.statistics import interval, resample_mean
 from bertlook.syntax import fit
-from looking import check
+from looking import check, judged
 
 needs_gum = pytest.mark.skipif("BERTLOOK_DATA" not in os.environ, reason="BERTLOOK_DATA is not set: no GUM")
 
@@ -329,18 +329,18 @@ def test_the_figure_of_table3_can_be_read_on_a_phone(made):
 
 def test_claims_are_paired_differences_on_the_same_words(made):
     quantities = probing.quantities(made, "gold").set_index("quantity")
-    assert set(quantities.index) == {claim.id for claim in probing.CLAIMS} == set(probing.CONTRASTS)
+    assert set(quantities.index) == {claim.id for claim in claims("probing")} == set(probing.CONTRASTS)
     gap = (made.right["attention"].mean(1) - made.right["right-branching"].mean(1)).mean()
     assert quantities.loc["attention-over-right", "value"] == pytest.approx(gap)
     assert quantities.loc["near-structural", "value"] == 0  # UUAS, for the structural probe has no UAS
     assert (quantities["n"] == "40 words of 20 sentences, gold trees, 2 seeds").all()
     few = replace(made, right={"attention": made.right["attention"]}, found={"attention": made.found["attention"]})
-    verdicts = judge(probing.CLAIMS, probing.quantities(few, "gold"))
+    verdicts = judged("probing", probing.quantities(few, "gold"))
     assert set(verdicts.values()) == {NOT_MEASURED}
 
 
 def test_the_papers_numbers_stand_in_the_claims():
-    said = {claim.id: claim.paper for claim in probing.CLAIMS}
+    said = {claim.id: claim.paper for claim in claims("probing")}
     assert said["attention-over-random"] == "61% against 30%"
     assert said["near-structural"] == "77% UAS against 80% UUAS"
 
@@ -355,7 +355,7 @@ def test_the_papers_numbers_stand_in_the_claims():
     ],
 )
 def test_the_words_follow_the_verdict(encoder, made, trees, vectors, verdict, part):
-    verdicts = judge(probing.CLAIMS, probing.quantities(made, "silver"))
+    verdicts = judged("probing", probing.quantities(made, "silver"))
     verdicts._verdicts["attention-over-random"] = verdict
     experiment = Experiment(trees, trees, vectors)
     words = probing.words(probing.table3(made), verdicts, experiment, encoder, {"random": 0.98})

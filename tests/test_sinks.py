@@ -6,10 +6,9 @@ from transformers import BertConfig, BertModel
 
 from bertlook import figures
 from bertlook.attention import pad
-from bertlook.claims import CANNOT_TELL, DOES_NOT, NOT_MEASURED, REPLICATES, claims, judge
+from bertlook.claims import CANNOT_TELL, DOES_NOT, NOT_MEASURED, REPLICATES, claims
 from bertlook.encoder import TOKEN_CLASSES, load
 from bertlook.interventions import MASKED_LM, STATES, UNITS, battery, heads_off, intervene, table
-from bertlook.results import Verdicts
 from bertlook.sinks import (
     QUESTIONS,
     ByKeyClass,
@@ -32,7 +31,7 @@ from bertlook.sinks import (
     sink,
     words,
 )
-from looking import check
+from looking import check, judged
 
 
 @pytest.fixture(scope="module")
@@ -169,7 +168,7 @@ def test_minilms_sink_is_its_start_token_and_idle(minilm):
 
 def test_questions_and_claims_agree_since_they_have_one_rule(minilm):
     *_, numbers, asked = minilm
-    verdicts, found = Verdicts(judge(claims("sinks"), numbers, sink="[CLS]")), asked.set_index("question")["verdict"]
+    verdicts, found = judged("sinks", numbers, sink="[CLS]"), asked.set_index("question")["verdict"]
     assert list(verdicts) == ["attends", "gradient-small", "no-op-passed", "no-op-cause"]
     opposite = {"yes": DOES_NOT, "no": REPLICATES}
     assert verdicts["attends"] == {"yes": REPLICATES, "no": DOES_NOT}.get(found["attends to"], CANNOT_TELL)

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 from bertlook import BertlookError, statistics, syntax
 from bertlook.attention import attend, fit, measure, to_words
+from bertlook.claims import CANNOT_TELL, DOES_NOT, NOT_MEASURED, REPLICATES
 from bertlook.corpora import Corpus
 from bertlook.corpora.treebank import Sentence, treebank
-from bertlook.results import CANNOT_TELL, DOES_NOT, NOT_MEASURED, REPLICATES, judge
 from bertlook.syntax import HeadParser
+from looking import judged
 
 needs_gum = pytest.mark.skipif("BERTLOOK_DATA" not in os.environ, reason="BERTLOOK_DATA is not set: no GUM")
 
@@ -303,10 +304,10 @@ def test_a_claim_whose_relation_is_missing_is_not_measured_here():
     assert numbers.set_index("quantity").loc["head-dobj", ["value", "low", "high", "n"]].tolist() == [
         0.4, 0.3, 0.5, "300 words of 60 sentences",
     ]  # fmt: skip
-    verdicts = judge(syntax.CLAIMS, numbers)
+    verdicts = judged("syntax", numbers)
     assert verdicts["no-parser"] == verdicts["head-dobj"] == REPLICATES
-    others = [f"head-{relation}" for relation in syntax.NAMES if relation != "dobj"]
-    assert {verdicts[claim] for claim in others} == {NOT_MEASURED} and len(verdicts) == 1 + len(syntax.NAMES)
+    others = [verdict for claim, verdict in verdicts.items() if claim not in {"no-parser", "head-dobj"}]
+    assert set(others) == {NOT_MEASURED} and len(others) == 5
 
 
 def test_the_answer_follows_the_verdicts():
@@ -319,7 +320,7 @@ def test_the_answer_follows_the_verdicts():
     assert syntax.whole_tree(REPLICATES, 0.369) == "No head knows the whole tree: the best gets 36.9%"
     for verdict in (DOES_NOT, CANNOT_TELL):
         assert syntax.whole_tree(verdict, 0.6) == "Of the whole tree the best head gets 60.0%"
-    said = syntax.words(relations(), judge(syntax.CLAIMS, syntax.quantities(relations(), "")), None)
+    said = syntax.words(relations(), judged("syntax", syntax.quantities(relations(), "")), None)
     assert said["beaten"] == said["below"] == "1" and said["most"] == "dobj (+40 points) and parataxis (-20 points)"
     assert "not measured here" in said["silver"]
 

@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -23,9 +23,10 @@ from torchmetrics import Metric
 
 from bertlook import BertlookError, positional, surface
 from bertlook.attention import Batch, Segment, measure
+from bertlook.claims import LEVEL, NOT_MEASURED, REPLICATES, listed, number
 from bertlook.corpora import Corpus
 from bertlook.encoder import Encoder
-from bertlook.results import LEVEL, NOT_MEASURED, REPLICATES, Claim, Verdicts, listed, number
+from bertlook.results import Verdicts
 from bertlook.statistics import against_chance, agreement, bootstrap_weights, chance_agreement, dealt_out, estimates
 
 #: Attention weights are taken in blocks of so many, which for 144 heads fit into a processor's own cache.
@@ -255,23 +256,6 @@ def layer_structure(divergence: np.ndarray, layers: int) -> np.ndarray:
 
 # ------------------------------------------------------------------------------------------------ claims and words
 
-_claim = partial(Claim, section="6", paper="seen in Figure 6", chance=True)
-CLAIMS = (
-    _claim(
-        "within-layers",
-        text="Heads of one layer are closer to each other than heads of different layers (mean divergence between "
-        "layers, as a multiple of that within)",
-        unit="ratio",
-        evidence="fig-layers",
-    ),
-    _claim(
-        "by-behaviour",
-        text="Heads of like behaviour form clusters (adjusted Rand index of clusters and behaviours)",
-        unit="number",
-        evidence="fig-by-behaviour",
-    ),
-)
-
 
 def quantities(parts: np.ndarray, kinds: Sequence[str], layers: int, n: str, seed: int = 0) -> pd.DataFrame:
     """``quantity, value, low, high, n`` over groups of articles, and ``p, null_low, null_high, null_mean`` of chance.
@@ -284,7 +268,11 @@ def quantities(parts: np.ndarray, kinds: Sequence[str], layers: int, n: str, see
     dealt = dealt_out(whole, lambda one: layer_structure(one, layers), seed=seed).T
     found = dict(zip(("within-layers", "by-distance"), zip(*answers, dealt, strict=True), strict=True))
     layer = np.repeat(np.arange(layers), len(whole) // layers)
-    labels = {"by-layer": (layer, 1), "by-behaviour": (kinds, 1), "behaviour-in-layers": (kinds, layers)}
+    labels: dict[str, tuple[Sequence[object] | np.ndarray, int]] = {
+        "by-layer": (layer, 1),
+        "by-behaviour": (kinds, 1),
+        "behaviour-in-layers": (kinds, layers),
+    }
     for name, (own, strata) in labels.items():
         samples = np.array([agreement(one, own) for one in resampled[:200]])
         found[name] = (agreement(whole, own), samples, chance_agreement(whole, own, strata, seed=seed))

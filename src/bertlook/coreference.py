@@ -302,7 +302,7 @@ def quantities(mentions: pd.DataFrame) -> pd.DataFrame:
 
 def words(mentions: pd.DataFrame, heads: pd.DataFrame, forms: pd.DataFrame, numbers: pd.DataFrame) -> dict[str, str]:
     """What the prose says besides the verdicts, from the tables that the functions above make."""
-    said = {}
+    said: dict[str, str] = {}
     for name, system in (("head", HELD_OUT), ("match", "head match"), ("rules", "rule-based")):
         said |= {name: number(mentions[system].mean(), "share"), f"paper-{name}": f"{paper(system)}%"}
     farther = (mentions[HELD_OUT] == 1) & (mentions["nearest"] == 0)

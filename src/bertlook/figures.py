@@ -38,7 +38,7 @@ def depth(layers: int) -> np.ndarray:
     return (np.arange(layers) + 0.5) / layers
 
 
-def panels(count: int, height: float, **options: object) -> tuple[Figure, list[Axes]]:
+def panels(count: int, height: float, **options: Any) -> tuple[Figure, list[Axes]]:
     """So many panels, one below the other, each ``height`` inches high."""
     figure, axes = plt.subplots(count, 1, figsize=(WIDTH, height * count + 0.3), squeeze=False, **options)
     return figure, list(axes[:, 0])
@@ -87,7 +87,7 @@ def by_layer(
             band = layers[layers["quantity"] == column].sort_values("layer")
             ax.fill_between(x[band["layer"] - 1], band["low"], band["high"], color=colour, alpha=0.2, lw=0)
         if paper is not None and column in paper:
-            style = dict(color=GREY, lw=1.5, marker=marker, ms=4, mfc="none", label=f"{label}, paper")
+            style: dict[str, Any] = dict(color=GREY, lw=1.5, marker=marker, ms=4, mfc="none", label=f"{label}, paper")
             ax.plot(depth(len(paper[column])), paper[column], "--", **style)
         if levels is not None and column in levels:
             ax.axhline(levels[column][0], color="black", lw=0.8, ls=":", label=levels[column][1])
@@ -140,7 +140,7 @@ def lines(
         for k, label in enumerate(series):
             part = group if by is None else group[group[by] == label]
             at = part[x] if names is None else part[x].map(names.index) + (k - (len(series) - 1) / 2) * 0.1
-            style = dict(color=COLOURS[k % 4], marker=MARKERS[k % 4], ls=("-", "--")[k // 4 % 2])
+            style: dict[str, Any] = dict(color=COLOURS[k % 4], marker=MARKERS[k % 4], ls=("-", "--")[k // 4 % 2])
             if bars:
                 ends = np.abs([part[y] - part[low], part[high] - part[y]])
                 ax.errorbar(at, part[y], ends, capsize=2, label=label, **style)
@@ -196,7 +196,9 @@ def dots(
     groups = [("", table)] if panel is None else list(table.groupby(panel, sort=False))
     figure, axes = panels(len(groups), 0.4 * table[row].nunique() + 0.9, sharex=True)
     others = dict(others or {})
-    styles = [dict(marker="^", color=ORANGE)] * (len(others) - 1) + [dict(marker="s", color=GREY, mfc="none")]
+    styles: list[dict[str, Any]] = [dict(marker="^", color=ORANGE)] * (len(others) - 1) + [
+        dict(marker="s", color=GREY, mfc="none")
+    ]
     said = []
     for ax, (title, group) in zip(axes, groups, strict=True):
         y = np.arange(len(group))[::-1]
@@ -260,7 +262,7 @@ def counts(table: pd.DataFrame, row: str, kinds: Mapping[str, str], *, by: str, 
             bar.set_hatch(hatch)
     ax.invert_yaxis()
     ax.set(xlabel=xlabel, ylabel="")
-    ax.xaxis.get_major_locator().set_params(integer=True)
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.legend(loc="lower center", bbox_to_anchor=(0.45, 1.0), ncols=2)
     said = [f"{name}: {listed([f'{n} {kind}' for kind, n in line.items() if n])}." for name, line in grid.iterrows()]
     return Picture(figure, f"{_capital(xlabel)} by {row}. {' '.join(said)}", **shown)
@@ -300,7 +302,7 @@ def head_views(views: Sequence[View], **shown: Any) -> Picture:
                 f"{_capital(view.title)}: marked pairs get {number(mean, 'share')} of the attention on average."
             )
         else:
-            i, j = np.unravel_index(int(view.weights.argmax()), view.weights.shape)
+            i, j = divmod(int(view.weights.argmax()), view.weights.shape[1])
             most = f"“{view.tokens[i]}” to “{view.tokens[j]}” with {number(view.weights[i, j], 'share')}"
             said.append(f"{_capital(view.title)}: the strongest line goes from {most}.")
     alt = f"Attention of single heads, {len(views)} in all. {' '.join(said)}"
@@ -334,7 +336,9 @@ def scatter_heads(
     for row, own, gid in zip(heads.to_dict("records"), groups, gids, strict=True):
         k = order.index(own)
         first = own not in ax.get_legend_handles_labels()[1]
-        style = dict(color=[palette[k]], marker="o^sDvP*X<>pdh8"[k % 14], s=34, alpha=0.9, lw=0.4, edgecolor="black")
+        style: dict[str, Any] = dict(
+            color=[palette[k]], marker="o^sDvP*X<>pdh8"[k % 14], s=34, alpha=0.9, lw=0.4, edgecolor="black"
+        )
         url = f"explorer.html#{gid.removeprefix('dot-')}"
         ax.scatter([row["x"]], [row["y"]], gid=gid, urls=[url], label=own if first else None, **style)
     ax.set_aspect("equal", "datalim")

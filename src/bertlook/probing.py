@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,12 +13,13 @@ from scipy.sparse.csgraph import minimum_spanning_tree
 from tqdm.auto import tqdm
 
 from bertlook.attention import Segment, attend, batches
+from bertlook.claims import CANNOT_TELL, DOES_NOT, NOT_MEASURED, REPLICATES, number, published
 from bertlook.corpora import Corpus
 from bertlook.corpora.treebank import Sentence, reparsed
 from bertlook.corpora.vectors import WordVectors
 from bertlook.encoder import Encoder
 from bertlook.probes import KINDS, SEEDS, Probe, features
-from bertlook.results import CANNOT_TELL, DOES_NOT, NOT_MEASURED, REPLICATES, Claim, Verdicts, number, published
+from bertlook.results import Verdicts
 from bertlook.statistics import estimates, halves, held_out, interval, resample_mean
 
 RANDOM_KEPT = "random attention, embeddings kept, and words"
@@ -278,28 +278,8 @@ CONTRASTS = {
 }
 
 
-def _claim(id: str, text: str, **options: Any) -> Claim:
-    paper = "{}% against {}%" if id != "near-structural" else "{}% UAS against {}% UUAS"
-    paper = paper.format(*(PAPER[name] for name in CONTRASTS[id]))
-    return Claim(id, "5", text, paper, unit="points", evidence="fig-probes", **options)
-
-
-CLAIMS = (
-    _claim("attention-over-right", "Attention alone finds more of the tree than right-branching"),
-    _claim("attention-over-random", "Trained attention alone finds more than random attention with word vectors"),
-    _claim("words-help", "Word vectors help: attention and words beats attention alone"),
-    _claim("attention-over-distances", "Attention and words beats distances and words"),
-    _claim(
-        "near-structural",
-        "Attention holds about as much of the tree as the hidden states: no worse than 10 points below the structural "
-        "probe (UUAS)",
-        threshold=-0.1,
-    ),
-)
-
-
 def quantities(scored: Evaluation, trees: str) -> pd.DataFrame:
-    """What ``CLAIMS`` are about, ``quantity, value, low, high, n``: differences of two probes on the same words.
+    """What the claims are about, ``quantity, value, low, high, n``: differences of two probes on the same words.
 
     They are of UAS, or of UUAS where one of the two knows no direction.
     """

@@ -242,7 +242,7 @@ class Results:
     def __init__(self, chapter: str, variables: Mapping[str, Any]) -> None:
         plain = {k: v for k, v in variables.items() if isinstance(v, str | int | float | bool) and k.islower()}
         self.parameters = {name: value for name, value in plain.items() if not name.startswith("_")}
-        self.chapter, self.folder = chapter, Path(self.parameters.pop("results")) / chapter
+        self.chapter, self.folder = chapter, Path(str(self.parameters.pop("results"))) / chapter
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:

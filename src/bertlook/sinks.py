@@ -220,7 +220,7 @@ def questions(quantities: pd.DataFrame, token_class: str) -> pd.DataFrame:
     found, answers = quantities.set_index("quantity").to_dict("index"), {REPLICATES: "yes", DOES_NOT: "no"}
     rows = []
     for question, (quantity, rule, threshold) in QUESTIONS.items():
-        verdict = Claim(quantity, "", rule, "", threshold).verdict(found[quantity])
+        verdict = Claim(quantity, "", rule, "", threshold=threshold).verdict(found[quantity])
         measured = [found[quantity][name] for name in ("value", "low", "high")]
         rows.append((token_class, question, rule, threshold, *measured, answers.get(verdict, verdict)))
     return pd.DataFrame(rows, columns="token_class question rule threshold value low high verdict".split())

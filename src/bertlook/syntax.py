@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -13,11 +12,12 @@ from torch import Tensor
 
 from bertlook import BertlookError
 from bertlook.attention import Batch, Segment, attend, to_words
+from bertlook.claims import NOT_MEASURED, REPLICATES, listed, number, published
 from bertlook.corpora.schemes import POSSESSIVES
 from bertlook.corpora.treebank import Sentence
 from bertlook.encoder import Encoder
 from bertlook.figures import View
-from bertlook.results import NOT_MEASURED, REPLICATES, Claim, head_link, listed, number, published, two_lines
+from bertlook.results import head_link, two_lines
 from bertlook.statistics import HeadOutcomes, halves, held_out, interval, resample_mean
 
 DIRECTIONS = ("dependent→head", "head→dependent")
@@ -262,34 +262,6 @@ def table1_columns(relations: pd.DataFrame) -> dict[str, Sequence[HTML]]:
 
 
 # ------------------------------------------------------------------------------------------------ claims and words
-
-NAMES = {
-    "dobj": "the verb of a direct object",
-    "pobj": "the preposition of its object",
-    "det": "the noun of a determiner",
-    "poss": "what a possessor possesses",
-    "auxpass": "the verb of a passive auxiliary",
-    "nsubj": "the verb of a subject",
-}
-_claim = partial(Claim, section="4.2", evidence="fig-relations")
-CLAIMS = (
-    _claim(
-        "no-parser",
-        text="No single head parses well overall: the best finds fewer than half of all head words",
-        paper="{accuracy}%, head {head}".format(**PAPER["all"]),
-        threshold=0.5,
-        below=True,
-    ),
-    *(
-        _claim(
-            f"head-{relation}",
-            text=f"A single head finds {name} better than any fixed offset",
-            paper="{accuracy}% against {baseline}%, head {head}".format(**PAPER[relation]),
-            unit="points",
-        )
-        for relation, name in NAMES.items()
-    ),
-)
 
 
 def quantities(relations: pd.DataFrame, n: str) -> pd.DataFrame:
