@@ -267,8 +267,8 @@ def quantities(parts: np.ndarray, kinds: Sequence[str], layers: int, n: str, see
     answers = layer_structure(whole, layers), layer_structure(resampled, layers).T
     dealt = dealt_out(whole, lambda one: layer_structure(one, layers), seed=seed).T
     found = dict(zip(("within-layers", "by-distance"), zip(*answers, dealt, strict=True), strict=True))
-    layer = np.repeat(np.arange(layers), len(whole) // layers)
-    labels: dict[str, tuple[Sequence[object] | np.ndarray, int]] = {
+    layer = np.repeat(np.arange(layers), len(whole) // layers).tolist()
+    labels: dict[str, tuple[Sequence[object], int]] = {
         "by-layer": (layer, 1),
         "by-behaviour": (kinds, 1),
         "behaviour-in-layers": (kinds, layers),
