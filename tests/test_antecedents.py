@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import html
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pandas as pd
 import pytest
 import torch
 
 from bertlook import BertlookError, coreference
-from bertlook.agreement import Features, features
-from bertlook.coreference import BASELINES, DIRECTIONS, AntecedentSelection, questions, score_baselines
+from bertlook.attention import measure
+from bertlook.coreference import DIRECTIONS, HELD_OUT, SAME, AntecedentSelection, contest
+from bertlook.corpora import Corpus
+from bertlook.corpora.antecedents import BASELINES, Features, corpus_table, cut, features, questions, score_baselines
 from bertlook.corpora.coreference import KINDS, Document, Mention, documents, kind, read_ontogum
+from bertlook.results import NOT_MEASURED, REPLICATES, judge
+from bertlook.statistics import interval, resample_mean
 
 
 def written(text: str) -> Document:
@@ -108,13 +117,18 @@ def near_and_first(words: int) -> torch.Tensor:
     return torch.stack([near, first])[None]
 
 
+def feed(metric: AntecedentSelection, maps: torch.Tensor, number: int) -> None:
+    """Give the metric one document's map [layer, head, word, word]: every word is one wordpiece."""
+    metric.update(maps[:, None], SimpleNamespace(index=[number], words=torch.arange(maps.shape[-1])[None]))
+
+
 def test_baselines_and_heads_do_what_was_worked_out_by_hand(by_hand):
     document, expected = by_hand
-    table, correct, _ = score_baselines([document])
-    metric = AntecedentSelection(1, 2)
-    metric.update(near_and_first(len(document.words)), document, len(document.words), 0)
+    table = score_baselines([document])
+    metric = AntecedentSelection(1, 2, [document])
+    feed(metric, near_and_first(len(document.words)), 0)
     assert metric.mentions().equals(table)
-    right = torch.cat([correct, metric.outcomes()[:, 0, 0]], 1)
+    right = torch.cat([torch.tensor(table[list(BASELINES)].to_numpy()), metric.outcomes()[:, 0, 0]], 1)
     got = {
         document.text(document.mentions[row.mention]): (row.distance, "".join("-x"[int(r)] for r in rights))
         for row, rights in zip(table.itertuples(), right, strict=True)
@@ -122,14 +136,10 @@ def test_baselines_and_heads_do_what_was_worked_out_by_hand(by_hand):
     assert got == expected
 
 
-def plain_candidates(document, i, kept):
-    """Earlier mentions of mention ``i``, within the cut, with another head word."""
+def plain_candidates(document, i):
+    """Earlier mentions of mention ``i`` with another head word."""
     mention = document.mentions[i]
-    return [
-        other
-        for other in document.mentions[:i]
-        if other.end <= kept and mention.end <= kept and other.head != mention.head
-    ]
+    return [other for other in document.mentions[:i] if other.head != mention.head]
 
 
 def plain_baseline(document, i, candidates, name):
@@ -155,12 +165,12 @@ def plain_baseline(document, i, candidates, name):
     raise AssertionError
 
 
-def plain_outcomes(document, kept, attention):
+def plain_outcomes(document, attention):
     """A reader's loop: for each anaphoric mention, each baseline's and each head's rightness."""
     layers, heads = attention.shape[:2]
     baselines, outcomes = [], []
     for i, mention in enumerate(document.mentions):
-        candidates = plain_candidates(document, i, kept)
+        candidates = plain_candidates(document, i)
         right = {m.head for m in candidates if m.entity == mention.entity}
         if not right:
             continue
@@ -177,19 +187,19 @@ def plain_outcomes(document, kept, attention):
     return torch.tensor(baselines).bool(), torch.tensor(outcomes).bool()
 
 
-def assert_same_as_plain(documents, kept):
+def assert_same_as_plain(documents):
     torch.manual_seed(0)
-    metric = AntecedentSelection(2, 3)
+    metric = AntecedentSelection(2, 3, documents)
     baselines, outcomes = [], []
-    for number, (document, words) in enumerate(zip(documents, kept, strict=True)):
+    for number, document in enumerate(documents):
         # few distinct values, so that there are ties
-        attention = torch.randint(0, 40, (2, 3, words, words)) / 40
-        plain = plain_outcomes(document, words, attention)
+        attention = torch.randint(0, 40, (2, 3, len(document.words), len(document.words))) / 40
+        plain = plain_outcomes(document, attention)
         baselines.append(plain[0].view(-1, len(BASELINES)))
         outcomes.append(plain[1].view(-1, 2, 2, 3))
-        metric.update(attention, document, words, number)
-    table, correct, _ = score_baselines(documents, kept)
-    assert torch.equal(correct, torch.cat(baselines))
+        feed(metric, attention, number)
+    table = score_baselines(documents)
+    assert torch.equal(torch.tensor(table[list(BASELINES)].to_numpy(bool)), torch.cat(baselines))
     assert torch.equal(metric.outcomes(), torch.cat(outcomes))
     assert metric.mentions().equals(table)
     return metric
@@ -198,21 +208,29 @@ def assert_same_as_plain(documents, kept):
 def test_hand_written_documents_agree_with_plain_loops_at_any_cut():
     documents = [written(text) for text, _ in BY_HAND.values()]
     for drop in range(6):
-        assert_same_as_plain(documents, [len(d.words) - drop for d in documents])
+        assert_same_as_plain([cut(d, len(d.words) - drop) for d in documents])
 
 
 def test_50_ontogum_documents_agree_with_plain_loops(open_data):
     files = sorted(open_data.glob("gum/*/coref/ontogum/conllu/*.conllu"))[::4][:50]
     documents = read_ontogum(files, "OntoGUM").items
-    metric = assert_same_as_plain(documents, [100] * 50)
+    metric = assert_same_as_plain([cut(document, 100) for document in documents])
     assert len(metric.mentions()) > 200
     assert set(metric.mentions()["kind"]) == set(KINDS)
 
 
-def test_the_cut_and_shared_head_words_are_counted():
-    asked, left_out = questions(written("[a Anna/NNP] ran . [a She/PRP] fell . [a Anna/NNP] rose ."), words_kept=6)
+def test_a_cut_document_has_the_mentions_that_end_before_the_cut():
+    whole = written("[a Anna/NNP] ran . [a She/PRP] fell . [b [a Anna/NNP 's/POS] *car/NN] rose .")
+    part = cut(whole, 7)
+    assert part.words == whole.words[:7] and part.tags == whole.tags[:7]
+    assert part.mentions == whole.mentions[:2]
+    assert cut(whole, len(whole.words)) == whole
+
+
+def test_shared_head_words_are_counted():
+    asked, left_out = questions(cut(written("[a Anna/NNP] ran . [a She/PRP] fell . [a Anna/NNP] rose ."), 6))
     assert [question.mention for question in asked] == [1]
-    assert left_out == {"mentions beyond the cut": 1}
+    assert left_out == {}
     _, left_out = questions(written(BY_HAND["its own head word is no candidate"][0]))
     assert left_out == {
         "candidates with the mention's own head word": 1,
@@ -223,12 +241,12 @@ def test_the_cut_and_shared_head_words_are_counted():
 def test_the_order_of_documents_and_merging_do_not_matter():
     documents = [written(text) for text, _ in BY_HAND.values()]
     maps = [torch.rand(2, 3, len(d.words), len(d.words)) for d in documents]
-    whole, left, right = (AntecedentSelection(2, 3) for _ in range(3))
-    for number, document in enumerate(documents):
-        whole.update(maps[number], document, len(document.words), number)
+    whole, left, right = (AntecedentSelection(2, 3, documents) for _ in range(3))
+    for number in range(len(documents)):
+        feed(whole, maps[number], number)
     for number in reversed(range(len(documents))):
-        part = left if number % 2 else right
-        part.update(maps[number], documents[number], len(documents[number].words), number)
+        feed(left if number % 2 else right, maps[number], number)
+    assert set(left.mentions()["document"]) == set(range(1, len(documents), 2))
     left.merge_state(right)
     assert torch.equal(left.outcomes(), whole.outcomes())
     assert left.mentions().equals(whole.mentions())
@@ -237,8 +255,8 @@ def test_the_order_of_documents_and_merging_do_not_matter():
 
 def test_the_table_has_each_head_by_kind():
     document = written(BY_HAND["a possessor inside"][0])
-    metric = AntecedentSelection(1, 2)
-    metric.update(near_and_first(len(document.words)), document, len(document.words), 0)
+    metric = AntecedentSelection(1, 2, [document])
+    feed(metric, near_and_first(len(document.words)), 0)
     table = metric.table()
     assert list(table.columns) == ["layer", "head", "direction", "mention_type", "n", "accuracy"]
     assert len(table) == 2 * 2 * 4
@@ -249,12 +267,11 @@ def test_the_table_has_each_head_by_kind():
 
 def test_a_document_without_anaphoric_mentions_changes_nothing():
     document = written("[a Anna/NNP] met [b Bo/NNP] .")
-    metric = AntecedentSelection(1, 2)
-    metric.update(near_and_first(4), document, 4, 0)
+    metric = AntecedentSelection(1, 2, [document])
+    feed(metric, near_and_first(4), 0)
     assert metric.outcomes().shape == (0, 2, 1, 2)
     assert len(metric.mentions()) == 0
-    table, correct, _ = score_baselines([document])
-    assert len(table) == len(correct) == 0
+    assert len(score_baselines([document])) == 0
 
 
 @pytest.mark.parametrize(
@@ -281,65 +298,205 @@ def test_features_come_from_the_form(mention, expected):
 # ------------------------------------------------------------------------------------------- a corpus, cut and scored
 
 
+def read(encoder, items, max_tokens=128):
+    """Documents cut to what fits, and the heads' choices on them."""
+    corpus, segments = coreference.fit(encoder, Corpus("toy", items), max_tokens)
+    selection = AntecedentSelection(encoder.layers, encoder.heads, corpus.items)
+    measure(encoder, segments, selection, progress=None)
+    return corpus, segments, selection
+
+
 def test_documents_are_cut_at_whole_words_that_fit(encoder):
     long = written(" . ".join(f"[a Unbelievably{k}/NNP] saw [b it/PRP]" for k in range(40)) + " .")
     short = written("[a Anna/NNP] ran . [a She/PRP] fell .")
-    segments, kept, left_out = coreference.fit(encoder, [long, short], max_tokens=40)
-    assert (
-        len(segments[0]) <= 40
-        and kept[1] == len(short.words)
-        and left_out["words beyond the cut"] == len(long.words) - kept[0]
-    )
-    assert sorted(set(segments[0].words) - {-1}) == list(range(kept[0]))
-    pieces = len(encoder.tokenizer(long.words[kept[0]], add_special_tokens=False)["input_ids"])
+    corpus, segments = coreference.fit(encoder, Corpus("toy", [long, short]), max_tokens=40)
+    kept = len(corpus.items[0].words)
+    assert len(segments[0]) <= 40
+    assert corpus.items[1] == short
+    assert corpus.left_out["words beyond the cut"] == len(long.words) - kept
+    assert corpus.left_out["mentions beyond the cut"] == sum(m.end > kept for m in long.mentions) > 0
+    assert sorted(set(segments[0].words) - {-1}) == list(range(kept))
+    pieces = len(encoder.tokenizer(long.words[kept], add_special_tokens=False)["input_ids"])
     assert len(segments[0]) + pieces > 40  # the next word would not have fitted
 
 
+def test_words_without_a_wordpiece_are_no_trouble(encoder):
+    nothing = "\u200b"
+    assert not encoder.tokenizer(nothing, add_special_tokens=False)["input_ids"]
+    document = written(
+        f"[a Anna/NNP] and [b {nothing}/NNP] ran . [a She/PRP] fell . [b {nothing}/NNP] [b {nothing}/NNP]"
+    )
+    corpus, _, selection = read(encoder, [document])
+    assert corpus.items[0].words == document.words[:8]
+    assert selection.outcomes().shape[0] == 1
+
+
 def test_a_contest_scores_all_systems_on_the_same_mentions(encoder):
-    corpus = documents("sample").items[:24]
-    segments, kept, _ = coreference.fit(encoder, corpus)
-    heads = coreference.score_heads(encoder, corpus, segments, kept, progress=None)
-    result = coreference.contest(heads, corpus, kept)
-    table = result.table()
+    _, _, heads = read(encoder, documents("sample").items[:24])
+    mentions = contest(heads)
+    table = coreference.table2(mentions)
     assert table.columns.tolist() == ["system", "mention_type", "n", "accuracy", "ci_low", "ci_high", "paper_accuracy"]
-    assert set(table.groupby("system")["n"].first()) == {len(result.mentions)}
+    assert set(table.groupby("system")["n"].first()) == {len(mentions)}
     accuracy = table[table["mention_type"] == "all"].set_index("system")["accuracy"]
-    layer, head = result.best
     every = heads.table().query("mention_type == 'all' and direction == 'mention→antecedent'")
     best = every.loc[every["accuracy"].idxmax()]
-    assert (layer, head) == (best["layer"], best["head"]) and accuracy[coreference.SAME] == pytest.approx(
-        best["accuracy"]
-    )
-    assert accuracy[coreference.HELD_OUT] <= accuracy[coreference.SAME]
-    value, low, high, n = result.difference("rule-based", "nearest", "pronoun")
-    some = (result.mentions["kind"] == "pronoun").to_numpy()
-    assert n == some.sum() and low <= value <= high
-    assert value == pytest.approx(result.right["rule-based"][some].mean() - result.right["nearest"][some].mean())
-    assert result.difference("nearest", "nearest")[:3] == (0, 0, 0)
+    assert set(mentions["best"]) == {f"{best['layer']}-{best['head']}"}
+    assert accuracy[SAME] == pytest.approx(best["accuracy"])
+    assert accuracy[HELD_OUT] <= accuracy[SAME]
 
 
 def test_one_head_beats_the_simple_baselines_on_ontogum(encoder, open_data):
     """The phenomenon, held out, and by a wide margin on pronouns."""
-    corpus = documents("gum", "train").items
-    segments, kept, _ = coreference.fit(encoder, corpus)
-    result = coreference.contest(coreference.score_heads(encoder, corpus, segments, kept, progress=None), corpus, kept)
+    _, _, heads = read(encoder, documents("gum", "train").items)
+    mentions = contest(heads)
     for other in ("nearest", "head match"):
-        _, low, _, _ = result.difference(coreference.HELD_OUT, other)
-        assert low > 0
-        _, low, _, _ = result.difference(coreference.HELD_OUT, other, "pronoun")
-        assert low > 0.08
+        for some, least in ((mentions["kind"] != "", 0), (mentions["kind"] == "pronoun", 0.08)):
+            gap = (mentions[HELD_OUT] - mentions[other])[some]
+            low, _ = interval(resample_mean(gap, mentions["document"][some]))
+            assert low > least
 
 
 def test_nothing_to_score_is_an_error_of_one_line(encoder):
-    lone = written("[a Anna/NNP] ran . [b Tom/NNP] fell .")
-    segments, kept, _ = coreference.fit(encoder, [lone])
+    _, _, heads = read(encoder, [written("[a Anna/NNP] ran . [b Tom/NNP] fell .")])
     with pytest.raises(BertlookError, match="no mention has an antecedent"):
-        coreference.contest(coreference.score_heads(encoder, [lone], segments, kept, progress=None), [lone], kept)
+        contest(heads)
 
 
 def test_the_corpus_table_counts_by_genre():
-    table = coreference.corpus_table(documents("sample").items)
+    table = corpus_table(documents("sample").items)
     assert table["documents"].sum() >= 120
     assert {"news", "encyclopaedia", "instructions", "dialogue", "narrative"} <= set(table["genre"])
     assert (table[["pronoun", "proper", "nominal"]].sum() >= 300).all()
     assert table[["pronoun", "proper", "nominal"]].to_numpy().sum() >= 1200
+
+
+def toy_mentions():
+    """Eight mentions of four documents; the head is right where head match is not for two pronouns."""
+    right = {"nearest": "10000000", "head match": "11001100", "rule-based": "11111100", SAME: "11111000"}
+    columns = {name: [float(c) for c in row] for name, row in (right | {HELD_OUT: "11111000"}).items()}
+    kinds = ["pronoun"] * 4 + ["proper"] * 4
+    return pd.DataFrame(
+        {"document": [0, 0, 1, 1, 2, 2, 3, 3], "mention": [1, 2, 1, 2, 1, 2, 1, 2], "kind": kinds}
+        | {"distance": [3, 6, 11, 21, 41, 5, 10, 40]}
+        | columns
+        | {"best": "2-1", "chosen": ["2-1", "2-1", "1-2", "1-2"] * 2}
+    )
+
+
+def test_quantities_are_paired_differences_on_the_same_mentions():
+    mentions = toy_mentions()
+    table = coreference.quantities(mentions).set_index("quantity")
+    assert list(table.index) == ["over-nearest", "over-head-match", "near-rules", "pronouns"]
+    assert table["value"].tolist() == [4 / 8, 1 / 8, -1 / 8, 2 / 4]
+    assert ((table["low"] <= table["value"]) & (table["value"] <= table["high"])).all()
+    assert table["n"]["near-rules"] == "8 mentions of 4 documents"
+    assert table["n"]["pronouns"] == "4 of 8 mentions of 4 documents"
+    same = coreference.quantities(mentions.assign(**{HELD_OUT: mentions["nearest"]})).set_index("quantity")
+    assert same.loc["over-nearest", ["value", "low", "high"]].tolist() == [0, 0, 0]
+
+
+def test_a_kind_that_does_not_occur_and_a_head_that_could_not_be_held_out_are_not_measured():
+    verdicts = judge(coreference.CLAIMS, coreference.quantities(toy_mentions()))
+    assert verdicts["nominal"] == NOT_MEASURED and verdicts["over-nearest"] == REPLICATES
+    assert "58% against 40%" in set(verdicts.frame["paper"])
+    one = toy_mentions().assign(**{HELD_OUT: float("nan")})
+    assert set(judge(coreference.CLAIMS, coreference.quantities(one)).values()) == {NOT_MEASURED}
+
+
+def test_accuracy_by_kind_distance_and_case():
+    mentions = toy_mentions()
+    table = coreference.table2(mentions).set_index(["system", "mention_type"])
+    assert table.loc[("head match", "proper"), ["n", "accuracy", "paper_accuracy"]].tolist() == [4, 0.5, 0.67]
+    assert "nominal" not in table.index.get_level_values("mention_type")
+    far = coreference.distance_table(mentions)
+    assert far["system"].unique().tolist() == ["nearest", "head match", "rule-based", HELD_OUT]
+    assert far[far["system"] == "nearest"].set_index("distance")["n"].to_dict() == {
+        "1–5": 2, "6–10": 2, "11–20": 1, "21–40": 2, "over 40": 1,
+    }  # fmt: skip
+    cases = coreference.cases_table(mentions).set_index(["mention_type", "case"])["n"]
+    assert cases["all"].tolist() == [3, 2, 1, 2]
+    assert cases["pronoun", "only the head"] == 2
+    shown = coreference.case_columns(coreference.cases_table(mentions))
+    assert shown == {
+        "Mentions": ["all (8)", "pronoun (4)", "proper (4)"],
+        "both right": ["37.5%", "50.0%", "25.0%"],
+        "only the head": ["25.0%", "50.0%", "0.0%"],
+        "only head match": ["12.5%", "0.0%", "25.0%"],
+        "both wrong": ["25.0%", "0.0%", "50.0%"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high", "says"),
+    [
+        (0.032, 0.011, 0.054, "does 3.2 points better than head match (95% interval +1.1 to +5.4 points)"),
+        (-0.078, -0.099, -0.058, "does 7.8 points worse than head match (95% interval -9.9 to -5.8 points)"),
+        (
+            0.01,
+            -0.02,
+            0.03,
+            "does neither clearly better nor clearly worse than head match (95% interval -2.0 to +3.0 points)",
+        ),
+    ],
+)
+def test_the_words_follow_the_interval(value, low, high, says):
+    table = pd.DataFrame([("over-head-match", value, low, high, "8")], columns="quantity value low high n".split())
+    assert coreference.against(table, "over-head-match") == says
+    assert coreference.against(table, "near-rules") == "was not compared with rule-based"
+
+
+def test_what_only_the_head_gets_right_is_counted_by_form():
+    document = written("[a Anna/NNP] met [b Bo/NNP] . [a She/PRP] saw [b him/PRP] . [a She/PRP] <ran>")
+    mentions = score_baselines([document]).assign(**{HELD_OUT: 1.0})
+    forms = coreference.forms_table(mentions, [document])
+    assert forms.to_dict("list") == {"form": ["him", "she"], "kind": ["pronoun"] * 2, "n": [1, 1]}
+    said = coreference.only_head(forms)
+    assert said == (
+        "Of the 2 mentions that only the head gets right, 100.0% are pronouns; the most frequent are "
+        "“him” (1), “she” (1)"
+    )
+    nothing = coreference.forms_table(mentions.assign(**{HELD_OUT: 0.0}), [document])
+    assert coreference.only_head(nothing) == "There is no mention that only the head gets right"
+
+
+def test_the_words_have_the_numbers_of_the_tables():
+    mentions = toy_mentions()
+    forms = pd.DataFrame({"form": ["it"], "kind": ["pronoun"], "n": [2]})
+    heads = pd.DataFrame({"layer": [1, 2, 1], "head": [1, 1, 2], "direction": [*DIRECTIONS, DIRECTIONS[1]]})
+    heads = heads.assign(mention_type="all", n=8, accuracy=[0.9, 0.3, 0.4])
+    said = coreference.words(mentions, heads, forms, coreference.quantities(mentions))
+    assert (said["best"], said["halves"]) == ("2-1", "2-1 and 1-2")
+    assert (said["head"], said["match"], said["rules"]) == ("62.5%", "50.0%", "75.0%")
+    assert (said["paper-head"], said["paper-match"], said["paper-rules"]) == ("65%", "52%", "69%")
+    assert said["other-way"] == "1-2 with 40.0%"
+    assert said["not-nearest"] == "50.0%"
+
+
+HOSTILE = "</p><img/src=x/onerror=alert(1)>"
+
+
+def test_a_head_s_choices_are_shown_in_the_text(encoder):
+    plain = written("[a Anna/NNP] met [b Bo/NNP] . [a She/PRP] saw [b him/PRP] .")
+    document = replace(plain, name=HOSTILE, words=(HOSTILE, "met", HOSTILE, *plain.words[3:]))
+    corpus, segments, _ = read(encoder, [document])
+    table = coreference.choices(encoder, corpus.items[0], segments[0], (3, 2))
+    assert table["word"].tolist() == [5, 7] and set(table["choice"]) <= {1, 3, 5}
+    table = pd.DataFrame({"word": [5, 7], "choice": [1, 1], "right": [True, False]})
+    shown = coreference.annotated(plain, table).data
+    assert "<strong>toy, 1 of 2 right.</strong>" in shown
+    assert "<b>She</b> <small class='bertlook-right'>→ Anna" in shown
+    assert "<b>him</b> <small class='bertlook-wrong'>→ Anna" in shown
+    shown = coreference.annotated(document, table).data
+    assert "<img" not in shown and shown.count("</p>") == 1 and shown.count(html.escape(HOSTILE)) == 5
+
+
+def test_examples_are_a_good_a_middling_and_a_bad_document():
+    mentions = toy_mentions().assign(document=[0, 1, 1, 2, 3, 3, 4, 5])
+    assert coreference.examples(mentions) == [1, 3, 4]
+    assert coreference.examples(mentions[mentions["document"] == 1]) == [1]
+
+
+def test_an_example_has_its_chains_for_the_explorer():
+    document = written(BY_HAND["a possessor inside"][0])
+    (row,) = coreference.examples_table([document], (4, 10)).to_dict("records")
+    assert row == {"document": "toy", "layer": 4, "head": 10, "words": " ".join(document.words), "chains": "3,8 1,6"}

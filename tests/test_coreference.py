@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bertlook import BertlookError
-from bertlook.coreference import questions
 from bertlook.corpora import markup
+from bertlook.corpora.antecedents import questions
 from bertlook.corpora.coreference import KINDS, SAMPLE, documents, head_child, kind, read_conll, read_ontogum, to_conll
 
 PARTS = """\

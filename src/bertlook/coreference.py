@@ -1,412 +1,353 @@
-"""One head as a coreference resolver, and the paper's three baselines (§4.3).
-
-The task is antecedent selection. A mention is *anaphoric* if an earlier mention of its entity is in the text.
-A system selects, for each anaphoric mention, one head word among those of the earlier mentions; it is right if
-that is the head word of a mention of the same entity. The same rules hold for heads and baselines:
-
-* Earlier is what comes before in text order: by start, the longer mention first.
-* Mentions that end beyond the cut (the words that fit the model) do not take part.
-* Candidates are distinct words: mentions with one head word (``Anna`` in ``[[Anna] and Tom]``) are one
-  candidate, right if one of them is. An earlier mention with the very head word of the mention in question is no
-  candidate, since a word's attention to itself says nothing. A mention that loses all of its antecedents this
-  way is not scored, but counted.
-"""
+"""One head as a coreference resolver (§4.3); the task and the baselines are in :mod:`bertlook.corpora.antecedents`."""
 
 from __future__ import annotations
 
-import re
+import html
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
 import torch
+from IPython.display import HTML
 from torch import Tensor
 
 from bertlook import BertlookError
-from bertlook.agreement import features
-from bertlook.attention import Segment, attend, to_words, word_segment
+from bertlook.attention import Batch, Segment, attend, to_words, word_segment
+from bertlook.corpora import Corpus
+from bertlook.corpora.antecedents import BASELINES, Question, cut, questions, score_baselines
 from bertlook.corpora.coreference import KINDS, Document
 from bertlook.encoder import Encoder
-from bertlook.results import published
-from bertlook.statistics import HeadOutcomes, halves, held_out, interval, resample_mean
+from bertlook.results import Claim, listed, number, published
+from bertlook.statistics import HeadOutcomes, estimates, halves, held_out, interval, resample_mean
 
 DIRECTIONS = ("mention→antecedent", "antecedent→mention")
-#: What is known of each scored mention; ``mention`` is its place in ``Document.mentions``.
-COLUMNS = ("document", "mention", "kind", "distance")
+SAME, HELD_OUT = "head, same documents", "head, held out"
+#: Our systems and the paper's rows.
+SYSTEMS = dict(
+    zip((*BASELINES, SAME, HELD_OUT), ("nearest", "head_match", "rule_based", "head_5_4", "head_5_4"), strict=True)
+)
 
 
-@dataclass(frozen=True)
-class Question:
-    """One anaphoric mention and what a system may answer.
+# ----------------------------------------------------------------------------------------------------- the measure
 
-    Attributes
-    ----------
-    mention : int
-        Its place in the document's mentions.
-    candidates : list of int
-        Places of the earlier mentions, without those that share its head word.
-    right : set of int
-        Positions of the head words of its antecedents.
+
+def fit(encoder: Encoder, corpus: Corpus[Document], max_tokens: int = 128) -> tuple[Corpus[Document], list[Segment]]:
+    """Each document cut to the whole words among its first ``max_tokens`` wordpieces, one segment each.
+
+    Words and mentions beyond the cut are counted as left out, and so are :func:`questions`' reasons.
     """
-
-    mention: int
-    candidates: list[int]
-    right: set[int]
-
-
-def questions(document: Document, words_kept: int | None = None) -> tuple[list[Question], Counter[str]]:
-    """The anaphoric mentions of a document cut to ``words_kept`` words, and what was left out, by reason."""
-    mentions = document.mentions
-    kept = [i for i, m in enumerate(mentions) if words_kept is None or m.end <= words_kept]
-    left_out: Counter[str] = Counter()
-    if beyond := len(mentions) - len(kept):
-        left_out["mentions beyond the cut"] = beyond
-    result = []
-    for n, i in enumerate(kept):
-        earlier = kept[:n]
-        candidates = [j for j in earlier if mentions[j].head != mentions[i].head]
-        left_out["candidates with the mention's own head word"] += len(earlier) - len(candidates)
-        right = {mentions[j].head for j in candidates if mentions[j].entity == mentions[i].entity}
-        if right:
-            result.append(Question(i, candidates, right))
-        elif any(mentions[j].entity == mentions[i].entity for j in earlier):
-            left_out["anaphoric mentions whose antecedents share their head word"] += 1
-    return result, +left_out
+    room = min(max_tokens, encoder.max_tokens) - len(word_segment(encoder, []))
+    kept, segments, left_out = [], [], Counter(corpus.left_out)
+    for n, document in enumerate(corpus):
+        words = list(document.words)
+        owners = encoder.tokenizer(words, is_split_into_words=True, add_special_tokens=False, verbose=False).word_ids()
+        fitting = words if len(owners) <= room else words[: owners[room]]
+        segments.append(word_segment(encoder, fitting, n))
+        kept.append(cut(document, max(segments[-1].words, default=-1) + 1))
+        left_out["words beyond the cut"] += len(words) - len(kept[-1].words)
+        left_out["mentions beyond the cut"] += len(document.mentions) - len(kept[-1].mentions)
+        left_out += questions(kept[-1])[1]
+    return Corpus(corpus.name, kept, +left_out, corpus.source), segments
 
 
-def describe(document: Document, asked: Sequence[Question], number: int) -> Tensor:
-    """Document number, mention, kind (place in ``KINDS``) and distance of each question, [question, 4].
+def select(maps: Tensor, asked: Sequence[Question]) -> Tensor:
+    """The word that each head selects for each question, [direction, layer, head, question]; positions from 0.
 
-    The distance is in words, from the mention's head word to the nearest head word of an antecedent.
+    With ``m`` the mention's head word and ``C`` the candidates' head words, it is ``argmax_{c in C} α[m, c]``
+    (mention→antecedent, the paper's) or ``argmax_{c in C} α[c, m]`` (antecedent→mention); among equals the first
+    in the text. ``maps`` [layer, head, word, word].
     """
-    rows = []
-    for question in asked:
-        mention = document.mentions[question.mention]
-        distance = min(abs(mention.head - word) for word in question.right)
-        rows.append([number, question.mention, KINDS.index(mention.kind), distance])
-    return torch.tensor(rows, dtype=torch.long).view(-1, len(COLUMNS))
-
-
-def mention_table(about: Tensor) -> pd.DataFrame:
-    """:func:`describe`'s rows, the kinds by name: ``document, mention, kind, distance``."""
-    table = pd.DataFrame(about.cpu().numpy(), columns=list(COLUMNS))
-    return table.assign(kind=pd.Categorical.from_codes(table["kind"], list(KINDS)))
-
-
-def by_kind(mentions: pd.DataFrame) -> list[tuple[str, np.ndarray]]:
-    """``all`` and each mention type, with which mentions are of it."""
-    kind = mentions["kind"].to_numpy()
-    return [("all", np.ones(len(kind), dtype=bool)), *((name, kind == name) for name in KINDS)]
-
-
-# ------------------------------------------------------------------------------------------------------- the heads
+    mentions, places = [question.word for question in asked], range(maps.shape[-1])
+    possible = torch.tensor([[place in question.words for place in places] for question in asked], device=maps.device)
+    both = torch.stack((maps[:, :, mentions], maps[..., mentions].transpose(-1, -2)))
+    return both.masked_fill(~possible, -1).argmax(-1).cpu()
 
 
 class AntecedentSelection(HeadOutcomes):
-    """How often each head selects a true antecedent, as it attends to words (§4.3).
+    """How often each head selects a true antecedent, as it attends to words (§4.3); see :func:`select`.
 
-    With ``m`` the mention's head word and ``C`` the candidates' head words, the selected word is
-    ``argmax_{c in C} α[m, c]`` (mention→antecedent, the paper's) or ``argmax_{c in C} α[c, m]``
-    (antecedent→mention); among equals the first in the text.
-
-    An item is a mention, described as by :func:`describe`. See the module for mentions and candidates.
+    An item is a mention: number of its document, and its place in the document's mentions.
 
     Parameters
     ----------
     layers, heads : int
+    documents : sequence of Document
+        In the order of the segments that the stream is given (:func:`fit` makes both).
     """
 
-    def __init__(self, layers: int, heads: int) -> None:
-        super().__init__(DIRECTIONS, layers, heads, columns=len(COLUMNS))
+    def __init__(self, layers: int, heads: int, documents: Sequence[Document]) -> None:
+        super().__init__(DIRECTIONS, layers, heads, columns=2)
+        self.documents = documents
 
-    def update(self, attention: Tensor, document: Document, words_kept: int, number: int) -> None:
-        """Score one document.
-
-        Parameters
-        ----------
-        attention : Tensor [layer, head, word, word or more]
-            Attention between the first ``words_kept`` words; further rows and keys are not looked at.
-        document : Document
-        words_kept : int
-            How many of its words are in the map.
-        number : int
-            Number of the document, the same for each system that is compared.
-        """
-        asked, _ = questions(document, words_kept)
-        if not asked:
-            return
-        heads = [m.head for m in document.mentions]
-        words = sorted({heads[j] for question in asked for j in question.candidates})
-        column = {word: i for i, word in enumerate(words)}
-        candidate = torch.zeros(len(asked), len(words), dtype=torch.bool)
-        right = torch.zeros_like(candidate)
-        for row, question in enumerate(asked):
-            candidate[row, [column[heads[j]] for j in question.candidates]] = True
-            right[row, [column[word] for word in question.right]] = True
-        candidate, right = candidate.to(attention.device), right.to(attention.device)
-        rows = torch.tensor([heads[question.mention] for question in asked], device=attention.device)
-        columns = torch.tensor(words, device=attention.device)
-        both = (attention[:, :, rows][..., columns], attention[:, :, columns][..., rows].transpose(-1, -2))
-        chosen = torch.stack(both).masked_fill(~candidate, -1).argmax(-1)  # [direction, layer, head, question]
-        correct = right[torch.arange(len(asked), device=attention.device), chosen]
-        self.correct.append(correct.movedim(-1, 0))
-        self.about.append(describe(document, asked, number).to(attention.device))
+    def update(self, attention: Tensor, batch: Batch) -> None:
+        """``attention`` [layer, batch, head, query, key] between wordpieces."""
+        maps = to_words(attention, batch.words)[..., :-1]  # [layer, batch, head, word, word]
+        for row, n in enumerate(batch.index):
+            if asked := questions(self.documents[n])[0]:
+                chosen = select(maps[:, row], asked)
+                places = range(maps.shape[-1])
+                right = torch.tensor([[place in question.right for place in places] for question in asked])
+                self.correct.append(right[torch.arange(len(asked)), chosen].movedim(-1, 0))
+                self.about.append(torch.tensor([(n, question.mention) for question in asked]))
 
     def mentions(self) -> pd.DataFrame:
-        """``document, mention, kind, distance`` of each scored mention, by document and mention."""
-        return mention_table(self.items())
+        """The scored mentions, as from :func:`score_baselines`."""
+        table = score_baselines(self.documents)
+        return table[table["document"].isin(self.items()[:, 0].tolist())].reset_index(drop=True)
 
     def table(self) -> pd.DataFrame:
-        """``layer, head, direction, mention_type, n, accuracy``, layers and heads from 1."""
-        table = self.accuracies("mention_type", by_kind(self.mentions()))
-        return table[["layer", "head", "direction", "mention_type", "n", "accuracy"]]
+        """``layer, head, direction, mention_type, n, accuracy`` of every head; layers and heads from 1."""
+        columns = ["layer", "head", "direction", "mention_type", "n", "accuracy"]
+        return self.accuracies("mention_type", by_kind(self.mentions()))[columns]
 
 
-# --------------------------------------------------------------------------------------------------- the baselines
-
-
-def nearest(document: Document, asked: Sequence[Question]) -> list[int]:
-    """The nearest earlier mention."""
-    return [question.candidates[-1] for question in asked]
-
-
-def head_match(document: Document, asked: Sequence[Question]) -> list[int]:
-    """The nearest earlier mention with the same head word, case aside; else the nearest."""
-    heads = [document.words[m.head].casefold() for m in document.mentions]
-    return [_sieve(question, [lambda a, b: heads[a] == heads[b]]) for question in asked]
-
-
-def rule_based(document: Document, asked: Sequence[Question]) -> list[int]:
-    """Four sieves after Lee et al. (2011): same string, same head word, agreement, any.
-
-    The answer is the nearest mention in the first sieve that matches anything. Agreement is in number, gender,
-    person and animacy (:mod:`bertlook.agreement`); what is not known agrees with everything.
-    """
-    strings = [document.text(m).casefold() for m in document.mentions]
-    heads = [document.words[m.head].casefold() for m in document.mentions]
-    known = features(document)
-    sieves: list[Callable[[int, int], bool]] = [
-        lambda a, b: strings[a] == strings[b],
-        lambda a, b: heads[a] == heads[b],
-        lambda a, b: known[a].agrees(known[b]),
-    ]
-    return [_sieve(question, sieves) for question in asked]
-
-
-def _sieve(question: Question, sieves: Sequence[Callable[[int, int], bool]]) -> int:
-    """The nearest candidate that passes the first sieve which any candidate passes; else the nearest."""
-    for passes in sieves:
-        for i in reversed(question.candidates):
-            if passes(i, question.mention):
-                return i
-    return question.candidates[-1]
-
-
-#: Name → the function that selects a mention, by its place in the document, for each question.
-BASELINES: dict[str, Callable[[Document, Sequence[Question]], list[int]]] = {
-    "nearest": nearest,
-    "head match": head_match,
-    "rule-based": rule_based,
-}
-
-
-def score_baselines(
-    documents: Iterable[Document], words_kept: Sequence[int] | None = None
-) -> tuple[pd.DataFrame, Tensor, Counter[str]]:
-    """The baselines on the mentions that the heads are scored on.
-
-    Parameters
-    ----------
-    documents : iterable of Document
-        They are numbered from 0.
-    words_kept : sequence of int, optional
-        How many words of each document take part; all if not given.
+def contest(heads: AntecedentSelection, direction: str = DIRECTIONS[0]) -> pd.DataFrame:
+    """Heads and baselines on the same mentions; heads are read in one direction, the paper's unless said.
 
     Returns
     -------
-    mentions : DataFrame
-        ``document, mention, kind, distance``, as from :meth:`AntecedentSelection.mentions`.
-    correct : Tensor [mention, baseline], bool
-        In the order of ``BASELINES``.
-    left_out : Counter
-        As in :func:`questions`.
-    """
-    about, rows, left_out = [], [], Counter[str]()
-    for number, document in enumerate(documents):
-        asked, out = questions(document, None if words_kept is None else words_kept[number])
-        left_out += out
-        about.append(describe(document, asked, number))
-        chosen = zip(*(choose(document, asked) for choose in BASELINES.values()), strict=True)
-        for question, answers in zip(asked, chosen, strict=True):
-            rows.append([document.mentions[i].head in question.right for i in answers])
-    correct = torch.tensor(rows, dtype=torch.bool).view(-1, len(BASELINES))
-    return (
-        mention_table(torch.cat(about) if about else torch.empty(0, len(COLUMNS), dtype=torch.long)),
-        correct,
-        left_out,
-    )
-
-
-# ------------------------------------------------------------------------------------- a corpus, from words to table
-
-
-def fit(
-    encoder: Encoder, documents: Sequence[Document], max_tokens: int = 128
-) -> tuple[list[Segment], list[int], Counter[str]]:
-    """Each document cut to the whole words among its first ``max_tokens`` wordpieces, special tokens included.
-
-    Returns
-    -------
-    segments : list of Segment
-    words_kept : list of int
-        How many words of each document take part.
-    left_out : Counter
-        Words beyond the cut, mentions beyond it, and the rest of :func:`questions`' reasons.
-    """
-    room = min(max_tokens, encoder.max_tokens) - len(word_segment(encoder, []))
-    segments, kept, left_out = [], [], Counter[str]()
-    for number, document in enumerate(documents):
-        coded = encoder.tokenizer(
-            list(document.words), is_split_into_words=True, add_special_tokens=False, verbose=False
-        )
-        owners = coded.word_ids()
-        count = len(document.words) if len(owners) <= room else int(owners[room])
-        segments.append(word_segment(encoder, document.words[:count], number))
-        kept.append(count)
-        left_out["words beyond the cut"] += len(document.words) - count
-        left_out += questions(document, count)[1]
-    return segments, kept, +left_out
-
-
-def score_heads(
-    encoder: Encoder,
-    documents: Sequence[Document],
-    segments: Sequence[Segment],
-    words_kept: Sequence[int],
-    progress: str | None = "attention",
-) -> AntecedentSelection:
-    """All heads on all documents, in one pass; the last three as from :func:`fit`."""
-    measure = AntecedentSelection(encoder.layers, encoder.heads)
-    for attention, batch in attend(encoder, segments, progress=progress):
-        words = to_words(attention, batch.words)
-        for row, number in enumerate(batch.index):
-            measure.update(words[:, row], documents[number], words_kept[number], number)
-    return measure
-
-
-@dataclass(frozen=True)
-class Contest:
-    """The heads and the baselines on the same mentions, with the head chosen fairly.
-
-    Attributes
-    ----------
-    mentions : DataFrame
-        ``document, mention, kind, distance``.
-    right : dict
-        System → array [mention], 0 or 1. ``head, same documents`` is the best head chosen on these mentions, the
-        paper's way; ``head, held out`` the one chosen on one half of the documents and scored on the other, and
-        the other way round.
-    best : (int, int)
-        Layer and head of the former, from 1.
-    chosen : list of (int, int)
-        Layers and heads chosen on the two halves, from 1.
-    """
-
-    mentions: pd.DataFrame
-    right: dict[str, np.ndarray]
-    best: tuple[int, int]
-    chosen: list[tuple[int, int]]
-
-    def kinds(self) -> list[tuple[str, np.ndarray]]:
-        """``all`` and each mention type, with which mentions are of it."""
-        return by_kind(self.mentions)
-
-    def table(self) -> pd.DataFrame:
-        """The paper's Table 2: ``system, mention_type, n, accuracy, ci_low, ci_high, paper_accuracy``.
-
-        Intervals are 95%, bootstrapped over documents.
-        """
-        reference = published()["table2"]
-        rows = []
-        for system, right in self.right.items():
-            theirs = dict(zip(reference["columns"], reference[PAPER[system]], strict=True))
-            for kind, some in self.kinds():
-                if not some.any():
-                    continue
-                low, high = interval(resample_mean(right[some], self.mentions["document"].to_numpy()[some]))
-                rows.append([system, kind, int(some.sum()), right[some].mean(), low, high, theirs[kind] / 100])
-        columns = ["system", "mention_type", "n", "accuracy", "ci_low", "ci_high", "paper_accuracy"]
-        return pd.DataFrame(rows, columns=columns)
-
-    def difference(self, system: str, other: str, kind: str = "all") -> tuple[float, float, float, int]:
-        """Accuracy of one system minus another's on the same mentions: value, interval, number of mentions."""
-        some = dict(self.kinds())[kind]
-        gap = self.right[system][some].astype(float) - self.right[other][some]
-        low, high = interval(resample_mean(gap, self.mentions["document"].to_numpy()[some]))
-        return float(gap.mean()), float(low), float(high), int(some.sum())
-
-
-SAME, HELD_OUT = "head, same documents", "head, held out"
-#: Our systems and the paper's rows.
-PAPER = {
-    "nearest": "nearest",
-    "head match": "head_match",
-    "rule-based": "rule_based",
-    SAME: "head_5_4",
-    HELD_OUT: "head_5_4",
-}
-
-
-def contest(
-    heads: AntecedentSelection, documents: Sequence[Document], words_kept: Sequence[int], direction: str = DIRECTIONS[0]
-) -> Contest:
-    """Set heads and baselines against each other; heads are read in one direction, the paper's unless said.
+    DataFrame
+        ``document, mention, kind, distance``, then a column for each of ``SYSTEMS``, 1 where it is right: ``head, same
+        documents`` is the best head of all mentions, the paper's way; ``head, held out`` the one that was the best on
+        the other half of the documents, NaN where that half is empty. ``best, chosen`` name these two, as ``4-10``.
 
     Raises
     ------
     BertlookError
         No document has a mention with an antecedent.
     """
-    mentions, baselines, _ = score_baselines(documents, words_kept)
-    outcomes = heads.outcomes()[:, DIRECTIONS.index(direction)].flatten(1).cpu().numpy()
-    if not len(mentions):
+    mentions = heads.mentions()
+    if mentions.empty:
         raise BertlookError("no mention has an antecedent before the cut. Give longer documents, or more.")
-    if not mentions.equals(heads.mentions()):
-        raise ValueError("heads and baselines were scored on different mentions")
-    score, chosen = held_out(outcomes, halves(mentions["document"].to_numpy()))
+    outcomes = heads.outcomes()[:, DIRECTIONS.index(direction)].flatten(1).cpu().numpy()
+    half = halves(mentions["document"].to_numpy())
+    score, chosen = held_out(outcomes, half)
     best = int(outcomes.sum(0).argmax())
-
-    def place(option: int) -> tuple[int, int]:
-        layer, head = divmod(option, heads.shape[2])
-        return layer + 1, head + 1
-
-    right = {name: baselines[:, k].numpy() for k, name in enumerate(BASELINES)}
-    right |= {SAME: outcomes[:, best], HELD_OUT: score}
-    return Contest(mentions, right, place(best), [place(option) for option in chosen if option >= 0])
+    at = [divmod(option, heads.shape[2]) for option in (best, *chosen)]
+    names = [f"{layer + 1}-{head + 1}" if layer >= 0 else "" for layer, head in at]
+    right = {SAME: outcomes[:, best].astype(float), HELD_OUT: score}
+    named = {"best": names[0], "chosen": np.where(half, names[1], names[2])}
+    return mentions.astype(dict.fromkeys(BASELINES, float)).assign(**right, **named)
 
 
-def corpus_table(documents: Sequence[Document]) -> pd.DataFrame:
-    """What a corpus holds, by genre (the first part of a document's name): whole documents, nothing cut.
+# ------------------------------------------------------------------------------------------------------ the tables
 
-    Returns
-    -------
-    DataFrame
-        ``genre, documents, words, entities, mentions, pronoun, proper, nominal``; the last three count mentions
-        with an antecedent.
+
+def by_kind(mentions: pd.DataFrame) -> list[tuple[str, np.ndarray]]:
+    """``all`` and each kind of mention, with which mentions are of it."""
+    kind = mentions["kind"].to_numpy()
+    return [("all", np.ones(len(kind), dtype=bool)), *((name, kind == name) for name in KINDS)]
+
+
+def by_distance(mentions: pd.DataFrame) -> list[tuple[str, np.ndarray]]:
+    """Mentions by how many words lie between their head word and the nearest antecedent's."""
+    distance, edges = mentions["distance"].to_numpy(), (0, 5, 10, 20, 40)
+    near = [(f"{a + 1}–{b}", (a < distance) & (distance <= b)) for a, b in pairwise(edges)]
+    return [*near, (f"over {edges[-1]}", distance > edges[-1])]
+
+
+def accuracies(mentions: pd.DataFrame, column: str, groups: Sequence[tuple[str, np.ndarray]]) -> pd.DataFrame:
+    """``system, n, accuracy, ci_low, ci_high`` of each system in each group that has mentions, named in ``column``.
+
+    Intervals are 95%, bootstrapped over documents.
     """
     rows = []
+    for system in SYSTEMS:
+        for name, some in groups:
+            if some.any():
+                right = mentions[system][some]
+                low, high = interval(resample_mean(right.to_numpy(), mentions["document"][some]))
+                rows.append([system, name, len(right), right.mean(), low, high])
+    return pd.DataFrame(rows, columns=["system", column, "n", "accuracy", "ci_low", "ci_high"])
+
+
+def table2(mentions: pd.DataFrame) -> pd.DataFrame:
+    """The paper's Table 2: :func:`accuracies` by ``mention_type``, with ``paper_accuracy``."""
+    table = accuracies(mentions, "mention_type", by_kind(mentions))
+    theirs = [paper(system, kind) / 100 for system, kind in zip(table["system"], table["mention_type"], strict=True)]
+    return table.assign(paper_accuracy=theirs)
+
+
+def paper(system: str, kind: str = "all") -> int:
+    """The paper's accuracy, in percent."""
+    theirs = published()["table2"]
+    return theirs[SYSTEMS[system]][theirs["columns"].index(kind)]
+
+
+def distance_table(mentions: pd.DataFrame) -> pd.DataFrame:
+    """:func:`accuracies` by ``distance`` to the nearest antecedent, in words; of the heads, the one held out."""
+    return accuracies(mentions, "distance", by_distance(mentions)).query("system != @SAME").reset_index(drop=True)
+
+
+def cases_table(mentions: pd.DataFrame) -> pd.DataFrame:
+    """``mention_type, case, n, share``: which of the head (held out) and head match are right."""
+    head, match = mentions[HELD_OUT].to_numpy() == 1, mentions["head match"].to_numpy() == 1
+    cases = {"both right": head & match, "only the head": head & ~match}
+    cases |= {"only head match": ~head & match, "both wrong": ~head & ~match}
+    rows = [
+        (kind, case, (some & is_so).sum(), is_so[some].mean())
+        for kind, some in by_kind(mentions)
+        if some.any()
+        for case, is_so in cases.items()
+    ]
+    return pd.DataFrame(rows, columns=["mention_type", "case", "n", "share"])
+
+
+def case_columns(table: pd.DataFrame) -> dict[str, list[str]]:
+    """:func:`cases_table` for reading: a row a kind of mention, a column a case."""
+    counts = table.groupby("mention_type", sort=False)["n"].sum()
+    shares = table.groupby("case", sort=False)["share"]
+    cells = {case: [number(share, "share") for share in column] for case, column in shares}
+    return {"Mentions": [f"{kind} ({n:,})" for kind, n in counts.items()]} | cells
+
+
+def forms_table(mentions: pd.DataFrame, documents: Sequence[Document]) -> pd.DataFrame:
+    """``form, kind, n`` of the mentions that only the head (held out) gets right, not head match; frequent first."""
+    only = mentions[(mentions[HELD_OUT] == 1) & (mentions["head match"] == 0)]
+    where = [documents[n] for n in only["document"]]
+    forms = [own.text(own.mentions[i]).lower() for own, i in zip(where, only["mention"], strict=True)]
+    counts = only.assign(form=forms).groupby(["form", "kind"]).size().reset_index(name="n")
+    return counts.sort_values("n", ascending=False, kind="stable", ignore_index=True)
+
+
+# ---------------------------------------------------------------------------------------------- documents to look at
+
+
+def examples(mentions: pd.DataFrame) -> list[int]:
+    """Three documents by rule: of each third by the best head's accuracy, the one with the most anaphoric mentions."""
+    per = mentions.groupby("document")[SAME].agg(["mean", "size"]).sort_values(["mean", "size"], ascending=False)
+    edges = [len(per) * k // 3 for k in range(4)]
+    return [int(per["size"].iloc[a:b].idxmax()) for a, b in pairwise(edges) if a < b]
+
+
+def examples_table(documents: Sequence[Document], head: tuple[int, int]) -> pd.DataFrame:
+    """``document, layer, head, words, chains``: chains as positions of head words, from 1; for the explorer."""
+    rows = []
     for document in documents:
-        kinds = Counter(document.mentions[q.mention].kind for q in questions(document)[0])
-        rows.append(
-            {
-                "genre": re.split(r"[-_]", document.name.removeprefix("GUM_"))[0],
-                "documents": 1,
-                "words": len(document.words),
-                "entities": len({m.entity for m in document.mentions}),
-                "mentions": len(document.mentions),
-            }
-            | {kind: kinds[kind] for kind in KINDS}
-        )
-    return pd.DataFrame(rows).groupby("genre", as_index=False).sum()
+        chains: dict[str, set[int]] = {}
+        for mention in document.mentions:
+            chains.setdefault(mention.entity, set()).add(mention.head + 1)
+        linked = " ".join(",".join(map(str, sorted(chain))) for chain in chains.values() if len(chain) > 1)
+        rows.append([document.name, *head, " ".join(document.words), linked])
+    return pd.DataFrame(rows, columns=["document", "layer", "head", "words", "chains"])
+
+
+def choices(encoder: Encoder, document: Document, segment: Segment, head: tuple[int, int]) -> pd.DataFrame:
+    """What one head selects for each mention: ``word, choice`` (head words, positions from 1), ``right``."""
+    layer, k = head
+    ((attention, batch),) = attend(encoder, [segment], progress=None)
+    maps = to_words(attention[layer - 1 : layer, :, k - 1 : k], batch.words)[:, 0, ..., :-1]
+    asked, _ = questions(document)
+    chosen = select(maps, asked)[0, 0, 0].tolist()
+    rows = [(question.word + 1, word + 1, word in question.right) for question, word in zip(asked, chosen, strict=True)]
+    return pd.DataFrame(rows, columns=["word", "choice", "right"])
+
+
+def annotated(document: Document, table: pd.DataFrame) -> HTML:
+    """A document's text; after each mention of :func:`choices`' table the word selected for it, and whether right."""
+    notes: dict[int, str] = {}
+    for word, choice, right in table.itertuples(index=False):
+        style, mark, says = ("right", "✓", "right") if right else ("wrong", "✗", "wrong")
+        chosen = html.escape(document.words[choice - 1])
+        note = f" <small class='bertlook-{style}'>→ {chosen} <span role='img' aria-label='{says}'>{mark}</span></small>"
+        notes[word - 1] = notes.get(word - 1, "") + note
+    words = [html.escape(word) for word in document.words]
+    text = " ".join(f"<b>{word}</b>{notes[i]}" if i in notes else word for i, word in enumerate(words))
+    title = f"{html.escape(document.name)}, {table['right'].sum()} of {len(table)} right"
+    return HTML(f"<p class='bertlook-document'><strong>{title}.</strong> {text}</p>")
+
+
+# ------------------------------------------------------------------------------------------------- claims and words
+
+#: Claim → the system that the held-out head is set against, on which mentions, the threshold, and the claim.
+CONTRASTS = {
+    "over-nearest": (
+        "nearest",
+        "all",
+        0.0,
+        "A single head resolves coreference better than taking the nearest mention",
+    ),
+    "over-head-match": ("head match", "all", 0.0, "A single head does better than matching head words"),
+    "near-rules": (
+        "rule-based",
+        "all",
+        -0.1,
+        "A single head comes close to the rule-based system: no more than 10 points below it",
+    ),
+    "pronouns": ("head match", "pronoun", 0.0, "The head's gain over matching head words is there for pronouns"),
+    "nominal": ("head match", "nominal", 0.0, "The head does better than matching head words on nominal mentions"),
+}
+CLAIMS = tuple(
+    Claim(
+        name,
+        "4.3",
+        text,
+        f"{paper(HELD_OUT, kind)}% against {paper(other, kind)}%",
+        threshold,
+        unit="points",
+        evidence="fig-systems",
+    )
+    for name, (other, kind, threshold, text) in CONTRASTS.items()
+)
+
+
+def quantities(mentions: pd.DataFrame) -> pd.DataFrame:
+    """``quantity, value, low, high, n`` of ``CONTRASTS``: accuracy of the held-out head minus the other's, paired."""
+    whole = f"{len(mentions):,} mentions of {mentions['document'].nunique():,} documents"
+    kinds, tables = dict(by_kind(mentions)), [estimates({}, "")]
+    for name, (other, kind, *_) in CONTRASTS.items():
+        some = mentions[kinds[kind]]
+        gap = (some[HELD_OUT] - some[other]).to_numpy()
+        if len(gap) and not np.isnan(gap).any():
+            n = whole if kind == "all" else f"{len(gap):,} of {whole}"
+            tables.append(estimates({name: (gap.mean(), resample_mean(gap, some["document"]))}, n))
+    return pd.concat(tables, ignore_index=True)
+
+
+#: Name in the prose → system.
+SPOKEN = {"head": HELD_OUT, "match": "head match", "rules": "rule-based"}
+
+
+def words(mentions: pd.DataFrame, heads: pd.DataFrame, forms: pd.DataFrame, numbers: pd.DataFrame) -> dict[str, str]:
+    """What the prose says besides the verdicts, from the tables that the functions above make."""
+    here = {name: number(mentions[system].mean(), "share") for name, system in SPOKEN.items()}
+    theirs = {f"paper-{name}": f"{paper(system)}%" for name, system in SPOKEN.items()}
+    farther = (mentions[HELD_OUT] == 1) & (mentions["nearest"] == 0)
+    other = heads.query("direction == @DIRECTIONS[1] and mention_type == 'all'").nlargest(1, "accuracy").iloc[0]
+    return {
+        **here,
+        **theirs,
+        "best": mentions["best"][0],
+        "halves": listed(list(mentions["chosen"].unique())),
+        "other-way": f"{other['layer']}-{other['head']} with {number(other['accuracy'], 'share')}",
+        "against-match": against(numbers, "over-head-match"),
+        "against-rules": against(numbers, "near-rules"),
+        "only-head": only_head(forms),
+        "not-nearest": number(farther.mean(), "share"),
+    }
+
+
+def against(numbers: pd.DataFrame, contrast: str) -> str:
+    """Whether the head does better than the other system of a contrast, by the interval of the difference."""
+    found, (other, *_) = numbers[numbers["quantity"] == contrast], CONTRASTS[contrast]
+    if found.empty:
+        return f"was not compared with {other}"
+    value, low, high = found[["value", "low", "high"]].to_numpy()[0]
+    which = "neither clearly better nor clearly worse"
+    if low > 0 or high < 0:
+        which = f"{100 * abs(value):.1f} points {'better' if low > 0 else 'worse'}"
+    return f"does {which} than {other} (95% interval {100 * low:+.1f} to {100 * high:+.1f} points)"
+
+
+def only_head(forms: pd.DataFrame, most: int = 6) -> str:
+    """What mentions they are that only the head gets right; as from :func:`forms_table`."""
+    if forms.empty:
+        return "There is no mention that only the head gets right"
+    total, pronouns = forms["n"].sum(), forms.loc[forms["kind"] == "pronoun", "n"].sum()
+    frequent = ", ".join(f"“{form}” ({n})" for form, n in zip(forms["form"][:most], forms["n"][:most], strict=True))
+    return (
+        f"Of the {total:,} mentions that only the head gets right, {number(pronouns / total, 'share')} are pronouns; "
+        f"the most frequent are {frequent}"
+    )
