@@ -340,7 +340,7 @@ def test_a_contest_scores_all_systems_on_the_same_mentions(encoder):
     accuracy = table[table["mention_type"] == "all"].set_index("system")["accuracy"]
     every = heads.table().query("mention_type == 'all' and direction == 'mention→antecedent'")
     best = every.loc[every["accuracy"].idxmax()]
-    assert set(mentions["best"]) == {f"{best['layer']}-{best['head']}"}
+    assert coreference.best_head(heads.table()) == (best["layer"], best["head"], best["accuracy"])
     assert accuracy[SAME] == pytest.approx(best["accuracy"])
     assert accuracy[HELD_OUT] <= accuracy[SAME]
 
@@ -379,7 +379,7 @@ def toy_mentions():
         {"document": [0, 0, 1, 1, 2, 2, 3, 3], "mention": [1, 2, 1, 2, 1, 2, 1, 2], "kind": kinds}
         | {"distance": [3, 6, 11, 21, 41, 5, 10, 40]}
         | columns
-        | {"best": "2-1", "chosen": ["2-1", "2-1", "1-2", "1-2"] * 2}
+        | {"chosen": ["2-1", "2-1", "1-2", "1-2"] * 2}
     )
 
 
@@ -408,6 +408,9 @@ def test_accuracy_by_kind_distance_and_case():
     table = coreference.table2(mentions).set_index(["system", "mention_type"])
     assert table.loc[("head match", "proper"), ["n", "accuracy", "paper_accuracy"]].tolist() == [4, 0.5, 0.67]
     assert "nominal" not in table.index.get_level_values("mention_type")
+    shown = coreference.table2_columns(table.reset_index())
+    assert list(shown) == ["System", "all (8)", "pronoun (4)", "proper (4)"]
+    assert shown["System"] == list(coreference.SYSTEMS) and shown["proper (4)"][1] == "50.0 (67)"
     far = coreference.distance_table(mentions)
     assert far["system"].unique().tolist() == ["nearest", "head match", "rule-based", HELD_OUT]
     assert far[far["system"] == "nearest"].set_index("distance")["n"].to_dict() == {
@@ -465,7 +468,7 @@ def test_the_words_have_the_numbers_of_the_tables():
     heads = pd.DataFrame({"layer": [1, 2, 1], "head": [1, 1, 2], "direction": [*DIRECTIONS, DIRECTIONS[1]]})
     heads = heads.assign(mention_type="all", n=8, accuracy=[0.9, 0.3, 0.4])
     said = coreference.words(mentions, heads, forms, coreference.quantities(mentions))
-    assert (said["best"], said["halves"]) == ("2-1", "2-1 and 1-2")
+    assert (said["best"], said["halves"]) == ("1-1", "2-1 and 1-2")
     assert (said["head"], said["match"], said["rules"]) == ("62.5%", "50.0%", "75.0%")
     assert (said["paper-head"], said["paper-match"], said["paper-rules"]) == ("65%", "52%", "69%")
     assert said["other-way"] == "1-2 with 40.0%"
@@ -479,15 +482,22 @@ def test_a_head_s_choices_are_shown_in_the_text(encoder):
     plain = written("[a Anna/NNP] met [b Bo/NNP] . [a She/PRP] saw [b him/PRP] .")
     document = replace(plain, name=HOSTILE, words=(HOSTILE, "met", HOSTILE, *plain.words[3:]))
     corpus, segments, _ = read(encoder, [document])
-    table = coreference.choices(encoder, corpus.items[0], segments[0], (3, 2))
+    table = coreference.choices(encoder, corpus.items, segments, [0], 3, 2)
     assert table["word"].tolist() == [5, 7] and set(table["choice"]) <= {1, 3, 5}
-    table = pd.DataFrame({"word": [5, 7], "choice": [1, 1], "right": [True, False]})
-    shown = coreference.annotated(plain, table).data
+    table = pd.DataFrame({"document": 0, "word": [5, 7], "choice": [1, 1], "right": [True, False]})
+    shown = coreference.annotated([plain], table).data
     assert "<strong>toy, 1 of 2 right.</strong>" in shown
     assert "<b>She</b> <small class='bertlook-right'>→ Anna" in shown
     assert "<b>him</b> <small class='bertlook-wrong'>→ Anna" in shown
-    shown = coreference.annotated(document, table).data
+    shown = coreference.annotated([document], table).data
     assert "<img" not in shown and shown.count("</p>") == 1 and shown.count(html.escape(HOSTILE)) == 5
+
+
+def test_choices_agree_with_the_outcomes(encoder):
+    corpus, segments, selection = read(encoder, documents("sample").items[:3])
+    table = coreference.choices(encoder, corpus.items, segments, [0, 1, 2], 4, 10)
+    assert table["right"].tolist() == selection.outcomes()[:, 0, 3, 9].tolist()
+    assert table["document"].tolist() == selection.mentions()["document"].tolist()
 
 
 def test_examples_are_a_good_a_middling_and_a_bad_document():
@@ -498,5 +508,5 @@ def test_examples_are_a_good_a_middling_and_a_bad_document():
 
 def test_an_example_has_its_chains_for_the_explorer():
     document = written(BY_HAND["a possessor inside"][0])
-    (row,) = coreference.examples_table([document], (4, 10)).to_dict("records")
+    (row,) = coreference.examples_table([document], 4, 10).to_dict("records")
     assert row == {"document": "toy", "layer": 4, "head": 10, "words": " ".join(document.words), "chains": "3,8 1,6"}

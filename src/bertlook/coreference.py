@@ -24,10 +24,11 @@ from bertlook.statistics import HeadOutcomes, estimates, halves, held_out, inter
 
 DIRECTIONS = ("mention→antecedent", "antecedent→mention")
 SAME, HELD_OUT = "head, same documents", "head, held out"
-#: Our systems and the paper's rows.
-SYSTEMS = dict(
-    zip((*BASELINES, SAME, HELD_OUT), ("nearest", "head_match", "rule_based", "head_5_4", "head_5_4"), strict=True)
-)
+#: Our systems, with the paper's rows.
+SYSTEMS = {name: name.replace(" ", "_").replace("-", "_") for name in BASELINES} | {
+    SAME: "head_5_4",
+    HELD_OUT: "head_5_4",
+}
 
 
 # ----------------------------------------------------------------------------------------------------- the measure
@@ -68,13 +69,8 @@ def select(maps: Tensor, asked: Sequence[Question]) -> Tensor:
 class AntecedentSelection(HeadOutcomes):
     """How often each head selects a true antecedent, as it attends to words (§4.3); see :func:`select`.
 
-    An item is a mention: number of its document, and its place in the document's mentions.
-
-    Parameters
-    ----------
-    layers, heads : int
-    documents : sequence of Document
-        In the order of the segments that the stream is given (:func:`fit` makes both).
+    An item is a mention: number of its document, and its place in the document's mentions. ``documents`` are in the
+    order of the segments that the stream is given; :func:`fit` makes both.
     """
 
     def __init__(self, layers: int, heads: int, documents: Sequence[Document]) -> None:
@@ -103,33 +99,35 @@ class AntecedentSelection(HeadOutcomes):
         return self.accuracies("mention_type", by_kind(self.mentions()))[columns]
 
 
-def contest(heads: AntecedentSelection, direction: str = DIRECTIONS[0]) -> pd.DataFrame:
-    """Heads and baselines on the same mentions; heads are read in one direction, the paper's unless said.
+def contest(selection: AntecedentSelection) -> pd.DataFrame:
+    """Heads, read from mention to antecedent as in the paper, and baselines on the same mentions.
 
-    Returns
-    -------
-    DataFrame
-        ``document, mention, kind, distance``, then a column for each of ``SYSTEMS``, 1 where it is right: ``head, same
-        documents`` is the best head of all mentions, the paper's way; ``head, held out`` the one that was the best on
-        the other half of the documents, NaN where that half is empty. ``best, chosen`` name these two, as ``4-10``.
+    ``document, mention, kind, distance``, then a column for each of ``SYSTEMS``, 1 where it is right: ``head, same
+    documents`` is the best head of all mentions, the paper's way; ``head, held out`` the one that was the best on the
+    other half of the documents, named in ``chosen`` (``4-10``); NaN where that half is empty.
 
     Raises
     ------
     BertlookError
         No document has a mention with an antecedent.
     """
-    mentions = heads.mentions()
+    mentions = selection.mentions()
     if mentions.empty:
         raise BertlookError("no mention has an antecedent before the cut. Give longer documents, or more.")
-    outcomes = heads.outcomes()[:, DIRECTIONS.index(direction)].flatten(1).cpu().numpy()
+    outcomes = selection.outcomes()[:, 0].flatten(1).cpu().numpy()
     half = halves(mentions["document"].to_numpy())
     score, chosen = held_out(outcomes, half)
-    best = int(outcomes.sum(0).argmax())
-    at = [divmod(option, heads.shape[2]) for option in (best, *chosen)]
-    names = [f"{layer + 1}-{head + 1}" if layer >= 0 else "" for layer, head in at]
-    right = {SAME: outcomes[:, best].astype(float), HELD_OUT: score}
-    named = {"best": names[0], "chosen": np.where(half, names[1], names[2])}
-    return mentions.astype(dict.fromkeys(BASELINES, float)).assign(**right, **named)
+    names = [f"{k // selection.shape[2] + 1}-{k % selection.shape[2] + 1}" if k >= 0 else "" for k in chosen]
+    right = {SAME: outcomes[:, outcomes.sum(0).argmax()].astype(float), HELD_OUT: score}
+    table = mentions.astype(dict.fromkeys(BASELINES, float)).assign(**right)
+    return table.assign(chosen=np.where(half, names[0], names[1]))
+
+
+def best_head(heads: pd.DataFrame, direction: str = DIRECTIONS[0]) -> tuple[int, int, float]:
+    """Layer and head with the best accuracy on all mentions, read in one direction, and that accuracy."""
+    whole = heads[(heads["direction"] == direction) & (heads["mention_type"] == "all")]
+    best = whole.loc[whole["accuracy"].idxmax()]
+    return best["layer"], best["head"], best["accuracy"]
 
 
 # ------------------------------------------------------------------------------------------------------ the tables
@@ -174,6 +172,13 @@ def paper(system: str, kind: str = "all") -> int:
     """The paper's accuracy, in percent."""
     theirs = published()["table2"]
     return theirs[SYSTEMS[system]][theirs["columns"].index(kind)]
+
+
+def table2_columns(table: pd.DataFrame) -> dict[str, list[str]]:
+    """:func:`table2` for reading: a row a system, a column a kind; in percent, the paper's in brackets."""
+    cells = [f"{100 * a:.1f} ({100 * b:.0f})" for a, b in zip(table["accuracy"], table["paper_accuracy"], strict=True)]
+    kinds = table.assign(cell=cells).groupby("mention_type", sort=False)
+    return {"System": list(SYSTEMS)} | {f"{kind} ({part['n'].iloc[0]:,})": list(part["cell"]) for kind, part in kinds}
 
 
 def distance_table(mentions: pd.DataFrame) -> pd.DataFrame:
@@ -222,7 +227,7 @@ def examples(mentions: pd.DataFrame) -> list[int]:
     return [int(per["size"].iloc[a:b].idxmax()) for a, b in pairwise(edges) if a < b]
 
 
-def examples_table(documents: Sequence[Document], head: tuple[int, int]) -> pd.DataFrame:
+def examples_table(documents: Sequence[Document], layer: int, head: int) -> pd.DataFrame:
     """``document, layer, head, words, chains``: chains as positions of head words, from 1; for the explorer."""
     rows = []
     for document in documents:
@@ -230,98 +235,97 @@ def examples_table(documents: Sequence[Document], head: tuple[int, int]) -> pd.D
         for mention in document.mentions:
             chains.setdefault(mention.entity, set()).add(mention.head + 1)
         linked = " ".join(",".join(map(str, sorted(chain))) for chain in chains.values() if len(chain) > 1)
-        rows.append([document.name, *head, " ".join(document.words), linked])
+        rows.append([document.name, layer, head, " ".join(document.words), linked])
     return pd.DataFrame(rows, columns=["document", "layer", "head", "words", "chains"])
 
 
-def choices(encoder: Encoder, document: Document, segment: Segment, head: tuple[int, int]) -> pd.DataFrame:
-    """What one head selects for each mention: ``word, choice`` (head words, positions from 1), ``right``."""
-    layer, k = head
-    ((attention, batch),) = attend(encoder, [segment], progress=None)
-    maps = to_words(attention[layer - 1 : layer, :, k - 1 : k], batch.words)[:, 0, ..., :-1]
-    asked, _ = questions(document)
-    chosen = select(maps, asked)[0, 0, 0].tolist()
-    rows = [(question.word + 1, word + 1, word in question.right) for question, word in zip(asked, chosen, strict=True)]
-    return pd.DataFrame(rows, columns=["word", "choice", "right"])
+def choices(
+    encoder: Encoder,
+    documents: Sequence[Document],
+    segments: Sequence[Segment],
+    shown: list[int],
+    layer: int,
+    head: int,
+) -> pd.DataFrame:
+    """What one head selects in the documents ``shown``: ``document`` (from 0), ``word, choice`` (from 1), ``right``."""
+    rows = []
+    for n in shown:
+        ((attention, batch),) = attend(encoder, [segments[n]], progress=None)
+        maps = to_words(attention[layer - 1 : layer, :, head - 1 : head], batch.words)[:, 0, ..., :-1]
+        if asked := questions(documents[n])[0]:
+            chosen = select(maps, asked)[0, 0, 0].tolist()
+            rows += [(n, q.word + 1, word + 1, word in q.right) for q, word in zip(asked, chosen, strict=True)]
+    return pd.DataFrame(rows, columns=["document", "word", "choice", "right"])
 
 
-def annotated(document: Document, table: pd.DataFrame) -> HTML:
-    """A document's text; after each mention of :func:`choices`' table the word selected for it, and whether right."""
-    notes: dict[int, str] = {}
-    for word, choice, right in table.itertuples(index=False):
-        style, mark, says = ("right", "✓", "right") if right else ("wrong", "✗", "wrong")
-        chosen = html.escape(document.words[choice - 1])
-        note = f" <small class='bertlook-{style}'>→ {chosen} <span role='img' aria-label='{says}'>{mark}</span></small>"
-        notes[word - 1] = notes.get(word - 1, "") + note
-    words = [html.escape(word) for word in document.words]
-    text = " ".join(f"<b>{word}</b>{notes[i]}" if i in notes else word for i, word in enumerate(words))
-    title = f"{html.escape(document.name)}, {table['right'].sum()} of {len(table)} right"
-    return HTML(f"<p class='bertlook-document'><strong>{title}.</strong> {text}</p>")
+def annotated(documents: Sequence[Document], table: pd.DataFrame) -> HTML:
+    """Documents as text; after each mention of :func:`choices`' table what was selected for it, and whether right."""
+    shown = []
+    for n, own in table.groupby("document", sort=False):
+        notes: dict[int, str] = {}
+        words = [html.escape(word) for word in documents[n].words]
+        for row in own.itertuples():
+            style, mark = ("right", "✓") if row.right else ("wrong", "✗")
+            note = f" <small class='bertlook-{style}'>→ {words[row.choice - 1]} {mark}</small>"
+            notes[row.word - 1] = notes.get(row.word - 1, "") + note
+        text = " ".join(f"<b>{word}</b>{notes[i]}" if i in notes else word for i, word in enumerate(words))
+        title = f"{html.escape(documents[n].name)}, {own['right'].sum()} of {len(own)} right."
+        shown.append(f"<p><strong>{title}</strong> {text}</p>")
+    return HTML(f"<div class='bertlook-documents'>{''.join(shown)}</div>")
 
 
 # ------------------------------------------------------------------------------------------------- claims and words
 
-#: Claim → the system that the held-out head is set against, on which mentions, the threshold, and the claim.
+#: Claim → the system that the held-out head is set against, and on which mentions.
 CONTRASTS = {
-    "over-nearest": (
-        "nearest",
-        "all",
-        0.0,
-        "A single head resolves coreference better than taking the nearest mention",
-    ),
-    "over-head-match": ("head match", "all", 0.0, "A single head does better than matching head words"),
-    "near-rules": (
-        "rule-based",
-        "all",
-        -0.1,
-        "A single head comes close to the rule-based system: no more than 10 points below it",
-    ),
-    "pronouns": ("head match", "pronoun", 0.0, "The head's gain over matching head words is there for pronouns"),
-    "nominal": ("head match", "nominal", 0.0, "The head does better than matching head words on nominal mentions"),
+    "over-nearest": ("nearest", "all"),
+    "over-head-match": ("head match", "all"),
+    "near-rules": ("rule-based", "all"),
+    "pronouns": ("head match", "pronoun"),
+    "nominal": ("head match", "nominal"),
 }
-CLAIMS = tuple(
-    Claim(
-        name,
-        "4.3",
-        text,
-        f"{paper(HELD_OUT, kind)}% against {paper(other, kind)}%",
-        threshold,
-        unit="points",
-        evidence="fig-systems",
-    )
-    for name, (other, kind, threshold, text) in CONTRASTS.items()
+
+
+def _claim(name: str, text: str, threshold: float = 0.0) -> Claim:
+    other, kind = CONTRASTS[name]
+    says = f"{paper(HELD_OUT, kind)}% against {paper(other, kind)}%"
+    return Claim(name, "4.3", text, says, threshold, unit="points", evidence="fig-systems")
+
+
+CLAIMS = (
+    _claim("over-nearest", "A single head resolves coreference better than taking the nearest mention"),
+    _claim("over-head-match", "A single head does better than matching head words"),
+    _claim("near-rules", "A single head comes close to the rule-based system: no more than 10 points below it", -0.1),
+    _claim("pronouns", "The head's gain over matching head words is there for pronouns"),
+    _claim("nominal", "The head does better than matching head words on nominal mentions"),
 )
 
 
 def quantities(mentions: pd.DataFrame) -> pd.DataFrame:
     """``quantity, value, low, high, n`` of ``CONTRASTS``: accuracy of the held-out head minus the other's, paired."""
     whole = f"{len(mentions):,} mentions of {mentions['document'].nunique():,} documents"
-    kinds, tables = dict(by_kind(mentions)), [estimates({}, "")]
-    for name, (other, kind, *_) in CONTRASTS.items():
+    kinds, found, n = dict(by_kind(mentions)), {}, {}
+    for name, (other, kind) in CONTRASTS.items():
         some = mentions[kinds[kind]]
         gap = (some[HELD_OUT] - some[other]).to_numpy()
         if len(gap) and not np.isnan(gap).any():
-            n = whole if kind == "all" else f"{len(gap):,} of {whole}"
-            tables.append(estimates({name: (gap.mean(), resample_mean(gap, some["document"]))}, n))
-    return pd.concat(tables, ignore_index=True)
-
-
-#: Name in the prose → system.
-SPOKEN = {"head": HELD_OUT, "match": "head match", "rules": "rule-based"}
+            found[name] = (gap.mean(), resample_mean(gap, some["document"]))
+            n[name] = whole if kind == "all" else f"{len(gap):,} of {whole}"
+    table = estimates(found, whole)
+    return table.assign(n=table["quantity"].map(n))
 
 
 def words(mentions: pd.DataFrame, heads: pd.DataFrame, forms: pd.DataFrame, numbers: pd.DataFrame) -> dict[str, str]:
     """What the prose says besides the verdicts, from the tables that the functions above make."""
-    here = {name: number(mentions[system].mean(), "share") for name, system in SPOKEN.items()}
-    theirs = {f"paper-{name}": f"{paper(system)}%" for name, system in SPOKEN.items()}
+    said = {}
+    for name, system in (("head", HELD_OUT), ("match", "head match"), ("rules", "rule-based")):
+        said |= {name: number(mentions[system].mean(), "share"), f"paper-{name}": f"{paper(system)}%"}
     farther = (mentions[HELD_OUT] == 1) & (mentions["nearest"] == 0)
-    other = heads.query("direction == @DIRECTIONS[1] and mention_type == 'all'").nlargest(1, "accuracy").iloc[0]
-    return {
-        **here,
-        **theirs,
-        "best": mentions["best"][0],
+    best, other = best_head(heads), best_head(heads, DIRECTIONS[1])
+    return said | {
+        "best": f"{best[0]}-{best[1]}",
         "halves": listed(list(mentions["chosen"].unique())),
-        "other-way": f"{other['layer']}-{other['head']} with {number(other['accuracy'], 'share')}",
+        "other-way": f"{other[0]}-{other[1]} with {number(other[2], 'share')}",
         "against-match": against(numbers, "over-head-match"),
         "against-rules": against(numbers, "near-rules"),
         "only-head": only_head(forms),
@@ -331,7 +335,7 @@ def words(mentions: pd.DataFrame, heads: pd.DataFrame, forms: pd.DataFrame, numb
 
 def against(numbers: pd.DataFrame, contrast: str) -> str:
     """Whether the head does better than the other system of a contrast, by the interval of the difference."""
-    found, (other, *_) = numbers[numbers["quantity"] == contrast], CONTRASTS[contrast]
+    found, (other, _) = numbers[numbers["quantity"] == contrast], CONTRASTS[contrast]
     if found.empty:
         return f"was not compared with {other}"
     value, low, high = found[["value", "low", "high"]].to_numpy()[0]
