@@ -487,8 +487,8 @@ def test_a_head_s_choices_are_shown_in_the_text(encoder):
     table = pd.DataFrame({"document": 0, "word": [5, 7], "choice": [1, 1], "right": [True, False]})
     shown = coreference.annotated([plain], table).data
     assert "<strong>toy, 1 of 2 right.</strong>" in shown
-    assert "<b>She</b> <small class='bertlook-right'>→ Anna" in shown
-    assert "<b>him</b> <small class='bertlook-wrong'>→ Anna" in shown
+    assert "<b>She</b> <small>→&nbsp;Anna&nbsp;✓</small>" in shown
+    assert "<b>him</b> <small>→&nbsp;Anna&nbsp;✗</small>" in shown
     shown = coreference.annotated([document], table).data
     assert "<img" not in shown and shown.count("</p>") == 1 and shown.count(html.escape(HOSTILE)) == 5
 

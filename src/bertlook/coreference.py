@@ -265,8 +265,7 @@ def annotated(documents: Sequence[Document], table: pd.DataFrame) -> HTML:
         notes: dict[int, str] = {}
         words = [html.escape(word) for word in documents[n].words]
         for row in own.itertuples():
-            style, mark = ("right", "✓") if row.right else ("wrong", "✗")
-            note = f" <small class='bertlook-{style}'>→ {words[row.choice - 1]} {mark}</small>"
+            note = f" <small>→&nbsp;{words[row.choice - 1]}&nbsp;{'✓' if row.right else '✗'}</small>"
             notes[row.word - 1] = notes.get(row.word - 1, "") + note
         text = " ".join(f"<b>{word}</b>{notes[i]}" if i in notes else word for i, word in enumerate(words))
         title = f"{html.escape(documents[n].name)}, {own['right'].sum()} of {len(own)} right."
