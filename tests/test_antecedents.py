@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 import torch
 
-from bertlook import BertlookError, coreference
+from bertlook import BertlookError, coreference, figures
 from bertlook.attention import measure
 from bertlook.coreference import DIRECTIONS, HELD_OUT, SAME, AntecedentSelection, contest
 from bertlook.corpora import Corpus
@@ -427,6 +427,20 @@ def test_accuracy_by_kind_distance_and_case():
         "only head match": ["12.5%", "0.0%", "25.0%"],
         "both wrong": ["25.0%", "0.0%", "50.0%"],
     }
+
+
+def test_the_tables_are_drawn_where_nothing_could_be_held_out():
+    table = coreference.table2(toy_mentions().assign(document=0, **{HELD_OUT: float("nan")}))
+    ends = ("ci_low", "ci_high")
+    shown = figures.dots(
+        table, "system", "accuracy", *ends, label="here", xlabel="right", panel="mention_type",
+        others={"paper_accuracy": "the paper"}, name="systems",
+    )  # fmt: skip
+    titles = [axes.get_title() for axes in shown.figure.axes]
+    assert titles == ["all", "pronoun", "proper"]
+    assert [label.get_text() for label in shown.figure.axes[0].get_yticklabels()] == list(coreference.SYSTEMS)
+    assert "Proper head match: 50.0% (50.0% to 50.0%), the paper 67.0%." in shown.alt
+    assert f"All {HELD_OUT}: – (– to –), the paper 65.0%." in shown.alt
 
 
 @pytest.mark.parametrize(

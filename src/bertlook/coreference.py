@@ -139,13 +139,6 @@ def by_kind(mentions: pd.DataFrame) -> list[tuple[str, np.ndarray]]:
     return [("all", np.ones(len(kind), dtype=bool)), *((name, kind == name) for name in KINDS)]
 
 
-def by_distance(mentions: pd.DataFrame) -> list[tuple[str, np.ndarray]]:
-    """Mentions by how many words lie between their head word and the nearest antecedent's."""
-    distance, edges = mentions["distance"].to_numpy(), (0, 5, 10, 20, 40)
-    near = [(f"{a + 1}–{b}", (a < distance) & (distance <= b)) for a, b in pairwise(edges)]
-    return [*near, (f"over {edges[-1]}", distance > edges[-1])]
-
-
 def accuracies(mentions: pd.DataFrame, column: str, groups: Sequence[tuple[str, np.ndarray]]) -> pd.DataFrame:
     """``system, n, accuracy, ci_low, ci_high`` of each system in each group that has mentions, named in ``column``.
 
@@ -183,7 +176,10 @@ def table2_columns(table: pd.DataFrame) -> dict[str, list[str]]:
 
 def distance_table(mentions: pd.DataFrame) -> pd.DataFrame:
     """:func:`accuracies` by ``distance`` to the nearest antecedent, in words; of the heads, the one held out."""
-    return accuracies(mentions, "distance", by_distance(mentions)).query("system != @SAME").reset_index(drop=True)
+    distance, edges = mentions["distance"].to_numpy(), (0, 5, 10, 20, 40)
+    groups = [(f"{a + 1}–{b}", (a < distance) & (distance <= b)) for a, b in pairwise(edges)]
+    groups.append((f"over {edges[-1]}", distance > edges[-1]))
+    return accuracies(mentions, "distance", groups).query("system != @SAME").reset_index(drop=True)
 
 
 def cases_table(mentions: pd.DataFrame) -> pd.DataFrame:
@@ -215,9 +211,6 @@ def forms_table(mentions: pd.DataFrame, documents: Sequence[Document]) -> pd.Dat
     forms = [own.text(own.mentions[i]).lower() for own, i in zip(where, only["mention"], strict=True)]
     counts = only.assign(form=forms).groupby(["form", "kind"]).size().reset_index(name="n")
     return counts.sort_values("n", ascending=False, kind="stable", ignore_index=True)
-
-
-# ---------------------------------------------------------------------------------------------- documents to look at
 
 
 def examples(mentions: pd.DataFrame) -> list[int]:
@@ -316,7 +309,7 @@ def quantities(mentions: pd.DataFrame) -> pd.DataFrame:
 
 def words(mentions: pd.DataFrame, heads: pd.DataFrame, forms: pd.DataFrame, numbers: pd.DataFrame) -> dict[str, str]:
     """What the prose says besides the verdicts, from the tables that the functions above make."""
-    said = {}
+    said: dict[str, str] = {}
     for name, system in (("head", HELD_OUT), ("match", "head match"), ("rules", "rule-based")):
         said |= {name: number(mentions[system].mean(), "share"), f"paper-{name}": f"{paper(system)}%"}
     farther = (mentions[HELD_OUT] == 1) & (mentions["nearest"] == 0)
