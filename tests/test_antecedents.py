@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 import torch
 
-from bertlook import BertlookError, coreference
+from bertlook import BertlookError, coreference, figures
 from bertlook.attention import measure
 from bertlook.claims import NOT_MEASURED, REPLICATES
 from bertlook.coreference import DIRECTIONS, HELD_OUT, SAME, AntecedentSelection, contest
@@ -431,6 +431,20 @@ def test_accuracy_by_kind_distance_and_case():
     }
 
 
+def test_the_tables_are_drawn_where_nothing_could_be_held_out():
+    table = coreference.table2(toy_mentions().assign(document=0, **{HELD_OUT: float("nan")}))
+    ends = ("ci_low", "ci_high")
+    shown = figures.dots(
+        table, "system", "accuracy", *ends, label="here", xlabel="right", panel="mention_type",
+        others={"paper_accuracy": "the paper"}, name="systems",
+    )  # fmt: skip
+    titles = [axes.get_title() for axes in shown.figure.axes]
+    assert titles == ["all", "pronoun", "proper"]
+    assert [label.get_text() for label in shown.figure.axes[0].get_yticklabels()] == list(coreference.SYSTEMS)
+    assert "Proper head match: 50.0% (50.0% to 50.0%), the paper 67.0%." in shown.alt
+    assert f"All {HELD_OUT}: – (– to –), the paper 65.0%." in shown.alt
+
+
 @pytest.mark.parametrize(
     ("value", "low", "high", "says"),
     [
@@ -489,8 +503,8 @@ def test_a_head_s_choices_are_shown_in_the_text(encoder):
     table = pd.DataFrame({"document": 0, "word": [5, 7], "choice": [1, 1], "right": [True, False]})
     shown = coreference.annotated([plain], table).data
     assert "<strong>toy, 1 of 2 right.</strong>" in shown
-    assert "<b>She</b> <small class='bertlook-right'>→ Anna" in shown
-    assert "<b>him</b> <small class='bertlook-wrong'>→ Anna" in shown
+    assert "<b>She</b> <small>→&nbsp;Anna&nbsp;✓</small>" in shown
+    assert "<b>him</b> <small>→&nbsp;Anna&nbsp;✗</small>" in shown
     shown = coreference.annotated([document], table).data
     assert "<img" not in shown and shown.count("</p>") == 1 and shown.count(html.escape(HOSTILE)) == 5
 

@@ -139,13 +139,6 @@ def by_kind(mentions: pd.DataFrame) -> list[tuple[str, np.ndarray]]:
     return [("all", np.ones(len(kind), dtype=bool)), *((name, kind == name) for name in KINDS)]
 
 
-def by_distance(mentions: pd.DataFrame) -> list[tuple[str, np.ndarray]]:
-    """Mentions by how many words lie between their head word and the nearest antecedent's."""
-    distance, edges = mentions["distance"].to_numpy(), (0, 5, 10, 20, 40)
-    near = [(f"{a + 1}–{b}", (a < distance) & (distance <= b)) for a, b in pairwise(edges)]
-    return [*near, (f"over {edges[-1]}", distance > edges[-1])]
-
-
 def accuracies(mentions: pd.DataFrame, column: str, groups: Sequence[tuple[str, np.ndarray]]) -> pd.DataFrame:
     """``system, n, accuracy, ci_low, ci_high`` of each system in each group that has mentions, named in ``column``.
 
@@ -183,7 +176,10 @@ def table2_columns(table: pd.DataFrame) -> dict[str, list[str]]:
 
 def distance_table(mentions: pd.DataFrame) -> pd.DataFrame:
     """:func:`accuracies` by ``distance`` to the nearest antecedent, in words; of the heads, the one held out."""
-    return accuracies(mentions, "distance", by_distance(mentions)).query("system != @SAME").reset_index(drop=True)
+    distance, edges = mentions["distance"].to_numpy(), (0, 5, 10, 20, 40)
+    groups = [(f"{a + 1}–{b}", (a < distance) & (distance <= b)) for a, b in pairwise(edges)]
+    groups.append((f"over {edges[-1]}", distance > edges[-1]))
+    return accuracies(mentions, "distance", groups).query("system != @SAME").reset_index(drop=True)
 
 
 def cases_table(mentions: pd.DataFrame) -> pd.DataFrame:
@@ -215,9 +211,6 @@ def forms_table(mentions: pd.DataFrame, documents: Sequence[Document]) -> pd.Dat
     forms = [own.text(own.mentions[i]).lower() for own, i in zip(where, only["mention"], strict=True)]
     counts = only.assign(form=forms).groupby(["form", "kind"]).size().reset_index(name="n")
     return counts.sort_values("n", ascending=False, kind="stable", ignore_index=True)
-
-
-# ---------------------------------------------------------------------------------------------- documents to look at
 
 
 def examples(mentions: pd.DataFrame) -> list[int]:
@@ -265,8 +258,7 @@ def annotated(documents: Sequence[Document], table: pd.DataFrame) -> HTML:
         notes: dict[int, str] = {}
         words = [html.escape(word) for word in documents[n].words]
         for row in own.itertuples():
-            style, mark = ("right", "✓") if row.right else ("wrong", "✗")
-            note = f" <small class='bertlook-{style}'>→ {words[row.choice - 1]} {mark}</small>"
+            note = f" <small>→&nbsp;{words[row.choice - 1]}&nbsp;{'✓' if row.right else '✗'}</small>"
             notes[row.word - 1] = notes.get(row.word - 1, "") + note
         text = " ".join(f"<b>{word}</b>{notes[i]}" if i in notes else word for i, word in enumerate(words))
         title = f"{html.escape(documents[n].name)}, {own['right'].sum()} of {len(own)} right."
