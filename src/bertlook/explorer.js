@@ -73,13 +73,11 @@
   // chips.js
   function chips(heading, remove) {
     const list = make("ul", { class: "chips", "aria-label": "Heads shown" });
-    const chip = (head, place) => make(
-      "li",
-      null,
-      make("i", { class: `c${place}` }),
-      nameOf(head),
-      make("button", { type: "button", "aria-label": `Remove ${inWords(head).toLowerCase()}`, click: () => remove(head) }, "×")
-    );
+    const chip = (head, place) => {
+      const label = `Remove ${inWords(head).toLowerCase()}`;
+      const button = make("button", { type: "button", "aria-label": label, click: () => remove(head) }, "×");
+      return make("li", null, make("i", { class: `c${place}` }), nameOf(head), button);
+    };
     return {
       list,
       /** @param {Head[]} heads */
@@ -96,7 +94,8 @@
   var strength = (weight) => weight ** 0.6;
   var channels = (colour) => (colour.match(/[\d.]+/g) ?? []).slice(0, 3).map(Number);
   function palette(root) {
-    const probes = Array.from({ length: COLOURS }, (_, i) => root.appendChild(make("span", { class: `c${i}`, hidden: true })));
+    const probes = Array.from({ length: COLOURS }, (_, i) => make("span", { class: `c${i}`, hidden: true }));
+    root.append(...probes);
     let colours = [];
     return {
       read() {
@@ -139,7 +138,11 @@
         partLabel.hidden = !example.parts.includes(1);
       },
       /** @returns {Choice} */
-      choice: () => ({ whole: grain.value === "words", hide: hide.box.checked, within: partLabel.hidden ? "" : part.value }),
+      choice: () => ({
+        whole: grain.value === "words",
+        hide: hide.box.checked,
+        within: partLabel.hidden ? "" : part.value
+      }),
       marks: () => marks.box.checked
     };
   }
@@ -220,10 +223,12 @@
       }
       drawVisible();
     }, { rootMargin: "100px" });
+    const name = { role: "grid", "aria-label": "All heads", "aria-multiselectable": "true", class: "grid" };
+    const numbers = count(data.heads).map((head) => make("th", { scope: "col" }, `${head}`));
     const table = make(
       "table",
-      { role: "grid", "aria-label": "All heads", "aria-multiselectable": "true", class: "grid", keydown: walk },
-      make("thead", null, make("tr", null, make("td"), ...count(data.heads).map((head) => make("th", { scope: "col" }, `${head}`)))),
+      { ...name, keydown: walk },
+      make("thead", null, make("tr", null, make("td"), ...numbers)),
       make("tbody", null, ...count(data.layers).map((layer) => make(
         "tr",
         null,
@@ -233,20 +238,20 @@
     );
     for (const { button } of thumbs.values()) visible.observe(button);
     function thumbOf(head) {
-      const name = nameOf(head);
-      const known = thumbs.get(name);
+      const name2 = nameOf(head);
+      const known = thumbs.get(name2);
       if (known) return known;
       const canvas = make("canvas", { "aria-hidden": "true" });
       const button = make("button", {
         type: "button",
         tabindex: "-1",
-        "data-head": name,
+        "data-head": name2,
         "aria-label": inWords(head),
         title: inWords(head),
         click: (event) => pick(head, compare.box.checked || event.shiftKey || event.ctrlKey || event.metaKey, true)
       }, canvas);
       const thumb = { head, canvas, button, stale: true, visible: false };
-      thumbs.set(name, thumb);
+      thumbs.set(name2, thumb);
       return thumb;
     }
     function walk(event) {
@@ -289,7 +294,11 @@
         "section",
         { class: "all", "aria-label": "All heads" },
         title,
-        make("p", { class: "axes" }, "Layers down, heads across. In each, rows are the words that look, columns what they look at."),
+        make(
+          "p",
+          { class: "axes" },
+          "Layers down, heads across. In each, rows are the words that look, columns what they look at."
+        ),
         table,
         legend(),
         compare.label
@@ -299,8 +308,8 @@
       /** Mark the heads chosen; the keyboard stands on the last. @param {Head[]} heads */
       choose(heads) {
         const names = heads.map(nameOf);
-        for (const [name, { button }] of thumbs) {
-          const place = names.indexOf(name);
+        for (const [name2, { button }] of thumbs) {
+          const place = names.indexOf(name2);
           button.className = place < 0 ? "" : `chosen c${place}`;
           button.parentElement?.setAttribute("aria-selected", `${place >= 0}`);
         }
@@ -330,15 +339,16 @@
       const word = example.words[i];
       const special = word < 0;
       const last = units.at(-1);
+      const label = whole && !special ? example.labels[word] : token;
       if (whole && !special && last?.word === word) last.tokens.push(i);
-      else units.push({ label: whole && !special ? example.labels[word] : token, tokens: [i], word, part: example.parts[i], special });
+      else units.push({ label, tokens: [i], word, part: example.parts[i], special });
     });
     return units;
   }
   function inSight(units, { hide, within }) {
     const all = [...units.keys()].filter((i) => !(hide && units[i].special));
-    const [rows, cols] = [within[0], within[1]].map((part) => all.filter((i) => !within || units[i].part === Number(part)));
-    return { all, rows, cols };
+    const of = (part) => all.filter((i) => !within || units[i].part === Number(part));
+    return { all, rows: of(within[0]), cols: of(within[1]) };
   }
 
   // reading.js
@@ -411,8 +421,9 @@
      * @param {Focus} focus
      */
     ranked(heads, focus) {
-      const most = new Map(this.others(focus).map((other) => [other, Math.max(...heads.map((head) => this.along(head, focus, other)))]));
-      return [...most].sort((a, b) => b[1] - a[1]).map(([other]) => other);
+      const most = (other) => Math.max(...heads.map((head) => this.along(head, focus, other)));
+      const weighed = this.others(focus).map((other) => ({ other, weight: most(other) }));
+      return weighed.sort((a, b) => b.weight - a.weight).map(({ other }) => other);
     }
     /** Pairs of one head, strongest first. @param {Head} head */
     strongest(head) {
@@ -479,7 +490,8 @@
     const say = heads.map((head) => `${inWords(head)}: ${focus ? ofWord(reading, head, focus) : ofHead(reading, head)}`);
     const about = concerning(marks, focus);
     if (focus && about.length) {
-      const each = about.map(({ from, to, label }) => `${quoted(reading.label(from[0]))} → ${quoted(reading.label(to[0]))} (${label})`);
+      const first = (units) => quoted(reading.label(units[0]));
+      const each = about.map(({ from, to, label }) => `${first(from)} → ${first(to)} (${label})`);
       say.push(`Marked: ${each.join(", ")}.`);
     }
     return say;
@@ -620,7 +632,8 @@
   }
   var fitting = (room, columns) => clamp(Math.floor(room / columns), 11, 26);
   function matrix(actions, reading, walk) {
-    const canvas = make("canvas", { "aria-hidden": "true", pointermove: hover, pointerleave: () => actions.over(null), click });
+    const leave = () => actions.over(null);
+    const canvas = make("canvas", { "aria-hidden": "true", pointermove: hover, pointerleave: leave, click });
     const spacer = make("div", { class: "spacer" }, canvas);
     const element2 = make("div", {
       class: "matrix",
@@ -630,17 +643,24 @@
       keydown: walk,
       "aria-label": "Matrix: rows look at columns. Up and down choose a row, left and right a column."
     }, spacer);
-    const zoom = make("input", { type: "range", min: 3, max: 30, value: 0, input: () => {
-      zoomed = true;
-      actions.redraw();
-    } });
+    const zoom = make("input", {
+      type: "range",
+      min: 3,
+      max: 30,
+      value: 0,
+      input: () => {
+        zoomed = true;
+        actions.redraw();
+      }
+    });
     let zoomed = false;
     function layout() {
       const { rows, cols, units } = reading();
       const wide = element2.clientWidth;
       const pen = penOf(canvas);
       pen.font = `13px ${getComputedStyle(element2).fontFamily}`;
-      const longest = (list) => 14 + Math.ceil(Math.max(...list.map((i) => pen.measureText(units[i].label).width)));
+      const widthOf = (unit) => pen.measureText(units[unit].label).width;
+      const longest = (list) => 14 + Math.ceil(Math.max(...list.map(widthOf)));
       const left = Math.min(longest(rows), 130, Math.round(wide * 0.3));
       const top = Math.min(longest(cols), 110);
       if (!zoomed) zoom.value = `${fitting(wide - left - 4, cols.length)}`;
@@ -741,8 +761,12 @@
     };
     pen.fillStyle = ink;
     pen.textBaseline = "middle";
-    for (const row of down) if (y(row) > top - cell / 2) label("from", reading.rows[row], left - 5, y(row) + cell / 2, left - 8);
-    for (const col of across) if (x(col) > left - cell / 2) label("to", reading.cols[col], x(col) + cell / 2, top - 5, top - 8);
+    for (const row of down) {
+      if (y(row) > top - cell / 2) label("from", reading.rows[row], left - 5, y(row) + cell / 2, left - 8);
+    }
+    for (const col of across) {
+      if (x(col) > left - cell / 2) label("to", reading.cols[col], x(col) + cell / 2, top - 5, top - 8);
+    }
   }
 
   // state.js
@@ -789,7 +813,12 @@
     }));
   }
   function element({ caption, names, rows }, heads) {
-    const titles = heads.map((head, i) => make("th", { scope: "col", class: "number" }, heads.length > 1 ? make("i", { class: `c${i}` }) : "", nameOf(head)));
+    const titles = heads.map((head, i) => make(
+      "th",
+      { scope: "col", class: "number" },
+      heads.length > 1 ? make("i", { class: `c${i}` }) : "",
+      nameOf(head)
+    ));
     return make("div", { class: "table" }, make(
       "table",
       null,
@@ -905,7 +934,9 @@
     const status = make("div", { class: "status", "aria-live": "polite" });
     const view = choices("As", `${serial}-view`, [["lines", "lines"], ["matrix", "matrix"]], redraw);
     const asLines = lines(actions, (event) => walk(event, inLines(event.key, state, reading), asLines.follow));
-    const asMatrix = matrix(actions, () => reading, (event) => walk(event, inMatrix(event.key, state, reading), asMatrix.follow));
+    const asMatrix = matrix(actions, () => reading, (event) => {
+      walk(event, inMatrix(event.key, state, reading), asMatrix.follow);
+    });
     const numbers = make("div", { class: "tables" });
     const parts = [
       top.element,
@@ -1044,7 +1075,8 @@
       if (status.textContent !== say.join("")) status.replaceChildren(...say.map((line) => make("div", null, line)));
     }
     function tabulate() {
-      numbers.replaceChildren(...tables(reading, state.heads, state.word).map((table) => element(table, state.heads)));
+      const each = tables(reading, state.heads, state.word);
+      numbers.replaceChildren(...each.map((table) => element(table, state.heads)));
     }
     function recolour() {
       colours.read();
@@ -1059,7 +1091,8 @@
     root.addEventListener("keydown", (event) => {
       if (event.key === "Escape") choose(state.side, null);
     });
-    new MutationObserver(recolour).observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme", "class"] });
+    const theme = { attributes: true, attributeFilter: ["data-theme", "class"] };
+    new MutationObserver(recolour).observe(document.documentElement, theme);
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", recolour);
     new ResizeObserver(redraw).observe(root);
     addEventListener("hashchange", async () => {
@@ -1069,11 +1102,8 @@
   }
 
   // main.js
-  for (
-    const root of
-    /** @type {NodeListOf<HTMLElement>} */
-    document.querySelectorAll(".bertlook-explorer:not([data-started])")
-  ) {
+  var roots = document.querySelectorAll(".bertlook-explorer:not([data-started])");
+  for (const root of roots) {
     root.dataset.started = "";
     if ("DecompressionStream" in window) explore(root, `bertlook-${document.querySelectorAll("[data-started]").length}`);
     else root.append("The attention explorer needs a browser of 2023 or later.");

@@ -9,8 +9,11 @@ import { inWords, nameOf } from "./heads.js";
  */
 export function chips(heading, remove) {
   const list = make("ul", { class: "chips", "aria-label": "Heads shown" });
-  const chip = (/** @type {Head} */ head, /** @type {number} */ place) => make("li", null, make("i", { class: `c${place}` }), nameOf(head),
-    make("button", { type: "button", "aria-label": `Remove ${inWords(head).toLowerCase()}`, click: () => remove(head) }, "×"));
+  const chip = (/** @type {Head} */ head, /** @type {number} */ place) => {
+    const label = `Remove ${inWords(head).toLowerCase()}`;
+    const button = make("button", { type: "button", "aria-label": label, click: () => remove(head) }, "×");
+    return make("li", null, make("i", { class: `c${place}` }), nameOf(head), button);
+  };
   return {
     list,
     /** @param {Head[]} heads */

@@ -10,7 +10,8 @@ export const channels = (colour) => (colour.match(/[\d.]+/g) ?? []).slice(0, 3).
 
 /** @param {HTMLElement} root */
 export function palette(root) {
-  const probes = Array.from({ length: COLOURS }, (_, i) => root.appendChild(make("span", { class: `c${i}`, hidden: true })));
+  const probes = Array.from({ length: COLOURS }, (_, i) => make("span", { class: `c${i}`, hidden: true }));
+  root.append(...probes);
   /** @type {number[][]} */
   let colours = [];
   return {

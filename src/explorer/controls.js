@@ -1,4 +1,4 @@
-/** What is shown: which sentence, in words or wordpieces, with or without special tokens and marks, which texts of a pair. */
+/** What is shown: which sentence, as words or wordpieces, which texts of a pair; special tokens and marks, or not. */
 /** @import { Data, Example } from "./data.js" */
 /** @import { Choice } from "./units.js" */
 import { choices, make, tick } from "./dom.js";
@@ -29,7 +29,9 @@ export function controls(data, serial, on) {
       partLabel.hidden = !example.parts.includes(1);
     },
     /** @returns {Choice} */
-    choice: () => ({ whole: grain.value === "words", hide: hide.box.checked, within: partLabel.hidden ? "" : part.value }),
+    choice: () => ({
+      whole: grain.value === "words", hide: hide.box.checked, within: partLabel.hidden ? "" : part.value,
+    }),
     marks: () => marks.box.checked,
   };
 }

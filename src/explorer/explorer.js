@@ -58,7 +58,9 @@ export async function explore(root, serial) {
   const status = make("div", { class: "status", "aria-live": "polite" });
   const view = choices("As", `${serial}-view`, [["lines", "lines"], ["matrix", "matrix"]], redraw);
   const asLines = lines(actions, (event) => walk(event, inLines(event.key, state, reading), asLines.follow));
-  const asMatrix = matrix(actions, () => reading, (event) => walk(event, inMatrix(event.key, state, reading), asMatrix.follow));
+  const asMatrix = matrix(actions, () => reading, (event) => {
+    walk(event, inMatrix(event.key, state, reading), asMatrix.follow);
+  });
   const numbers = make("div", { class: "tables" });
   const parts = [
     top.element,
@@ -200,7 +202,8 @@ export async function explore(root, serial) {
   }
 
   function tabulate() {
-    numbers.replaceChildren(...tables(reading, state.heads, state.word).map((table) => tableElement(table, state.heads)));
+    const each = tables(reading, state.heads, state.word);
+    numbers.replaceChildren(...each.map((table) => tableElement(table, state.heads)));
   }
 
   /** Draw in the colours of the theme, which may have changed. */
@@ -217,7 +220,8 @@ export async function explore(root, serial) {
   root.append(...parts);
   if (jumped) reach(root);
   root.addEventListener("keydown", (event) => { if (event.key === "Escape") choose(state.side, null); });
-  new MutationObserver(recolour).observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme", "class"] });
+  const theme = { attributes: true, attributeFilter: ["data-theme", "class"] };
+  new MutationObserver(recolour).observe(document.documentElement, theme);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", recolour);
   new ResizeObserver(redraw).observe(root);
   addEventListener("hashchange", async () => { if (await jump()) reach(root); });

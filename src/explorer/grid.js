@@ -36,7 +36,9 @@ const count = (/** @type {number} */ number) => Array.from({ length: number }, (
  * @param {(head: Head, add: boolean, reveal: boolean) => void} pick
  */
 export function grid(data, title, pick) {
-  /** @typedef {{ head: Head, canvas: HTMLCanvasElement, button: HTMLButtonElement, stale: boolean, visible: boolean }} Thumb */
+  /**
+   * @typedef {{ head: Head, canvas: HTMLCanvasElement, button: HTMLButtonElement, stale: boolean, visible: boolean }} Thumb
+   */
   /** @type {Map<string, Thumb>} */
   const thumbs = new Map();
   /** @type {{ reading: Reading, rgb: number[] } | null} */
@@ -53,8 +55,10 @@ export function grid(data, title, pick) {
     drawVisible();
   }, { rootMargin: "100px" });
 
-  const table = make("table", { role: "grid", "aria-label": "All heads", "aria-multiselectable": "true", class: "grid", keydown: walk },
-    make("thead", null, make("tr", null, make("td"), ...count(data.heads).map((head) => make("th", { scope: "col" }, `${head}`)))),
+  const name = { role: "grid", "aria-label": "All heads", "aria-multiselectable": "true", class: "grid" };
+  const numbers = count(data.heads).map((head) => make("th", { scope: "col" }, `${head}`));
+  const table = make("table", { ...name, keydown: walk },
+    make("thead", null, make("tr", null, make("td"), ...numbers)),
     make("tbody", null, ...count(data.layers).map((layer) => make("tr", null,
       make("th", { scope: "row" }, `${layer}`),
       ...count(data.heads).map((head) => make("td", { "aria-selected": "false" }, thumbOf([layer, head]).button))))));
@@ -119,7 +123,8 @@ export function grid(data, title, pick) {
 
   return {
     element: make("section", { class: "all", "aria-label": "All heads" }, title,
-      make("p", { class: "axes" }, "Layers down, heads across. In each, rows are the words that look, columns what they look at."),
+      make("p", { class: "axes" },
+        "Layers down, heads across. In each, rows are the words that look, columns what they look at."),
       table, legend(), compare.label),
     /** @param {Head} head */
     has: (head) => thumbs.has(nameOf(head)),

@@ -18,7 +18,8 @@ export const clamp = (/** @type {number} */ value, /** @type {number} */ low, /*
 export function inGrid(key, [layer, head], layers, heads) {
   /** @type {Record<string, Head>} */
   const moves = {
-    ArrowUp: [layer - 1, head], ArrowDown: [layer + 1, head], ArrowLeft: [layer, head - 1], ArrowRight: [layer, head + 1],
+    ArrowUp: [layer - 1, head], ArrowDown: [layer + 1, head],
+    ArrowLeft: [layer, head - 1], ArrowRight: [layer, head + 1],
     Home: [layer, 1], End: [layer, heads], PageUp: [1, head], PageDown: [layers, head],
   };
   const to = moves[key];

@@ -80,7 +80,10 @@ export function lines(actions, walk) {
     pen.setLineDash([]);
   }
 
-  /** Beside the words, weights of the only head; the words in question strong, the others of their side dim. @param {Scene} scene */
+  /**
+   * Beside the words, weights of the only head; the words in question strong, the others of their side dim.
+   * @param {Scene} scene
+   */
   function drawLists({ reading, heads, focus }) {
     for (const side of SIDES) {
       const units = reading.on(side);

@@ -45,7 +45,11 @@ export function cut(label, room, widthOf) {
   return label;
 }
 
-/** The size of a cell at which all columns are in sight, within what one can read. @param {number} room @param {number} columns */
+/**
+ * The size of a cell at which all columns are in sight, within what one can read.
+ * @param {number} room
+ * @param {number} columns
+ */
 export const fitting = (room, columns) => clamp(Math.floor(room / columns), 11, 26);
 
 /**
@@ -54,13 +58,16 @@ export const fitting = (room, columns) => clamp(Math.floor(room / columns), 11, 
  * @param {(event: KeyboardEvent) => void} walk
  */
 export function matrix(actions, reading, walk) {
-  const canvas = make("canvas", { "aria-hidden": "true", pointermove: hover, pointerleave: () => actions.over(null), click });
+  const leave = () => actions.over(null);
+  const canvas = make("canvas", { "aria-hidden": "true", pointermove: hover, pointerleave: leave, click });
   const spacer = make("div", { class: "spacer" }, canvas);
   const element = make("div", {
     class: "matrix", tabindex: "0", role: "group", scroll: actions.redraw, keydown: walk,
     "aria-label": "Matrix: rows look at columns. Up and down choose a row, left and right a column.",
   }, spacer);
-  const zoom = make("input", { type: "range", min: 3, max: 30, value: 0, input: () => { zoomed = true; actions.redraw(); } });
+  const zoom = make("input", {
+    type: "range", min: 3, max: 30, value: 0, input: () => { zoomed = true; actions.redraw(); },
+  });
   let zoomed = false; // else cells are as large as fits
 
   /** @returns {Layout} */
@@ -69,7 +76,8 @@ export function matrix(actions, reading, walk) {
     const wide = element.clientWidth;
     const pen = penOf(canvas);
     pen.font = `13px ${getComputedStyle(element).fontFamily}`;
-    const longest = (/** @type {number[]} */ list) => 14 + Math.ceil(Math.max(...list.map((i) => pen.measureText(units[i].label).width)));
+    const widthOf = (/** @type {number} */ unit) => pen.measureText(units[unit].label).width;
+    const longest = (/** @type {number[]} */ list) => 14 + Math.ceil(Math.max(...list.map(widthOf)));
     const left = Math.min(longest(rows), 130, Math.round(wide * 0.3));
     const top = Math.min(longest(cols), 110);
     if (!zoomed) zoom.value = `${fitting(wide - left - 4, cols.length)}`;
@@ -120,7 +128,8 @@ export function matrix(actions, reading, walk) {
   function follow(reading, side, word) {
     const { cell, left, top } = layout();
     const place = reading.on(side).indexOf(word);
-    const within = (/** @type {number} */ scrolled, /** @type {number} */ room) => clamp(scrolled, (place + 1) * cell - room, place * cell);
+    const within = (/** @type {number} */ scrolled, /** @type {number} */ room) =>
+      clamp(scrolled, (place + 1) * cell - room, place * cell);
     if (side === "from") element.scrollTop = within(element.scrollTop, element.clientHeight - top);
     else element.scrollLeft = within(element.scrollLeft, element.clientWidth - left);
   }
@@ -181,7 +190,11 @@ function drawFrames({ reading: { rows, cols }, focus, marks, ink }, { pen, cell,
   if (col != null) pen.strokeRect(x(cols.indexOf(col)) - 0.5, y(0), cell, rows.length * cell);
 }
 
-/** Words beside the rows and, turned, above the columns; where cells are small only those in question. @param {Scene} scene @param {Frame} frame */
+/**
+ * Words beside the rows and, turned, above the columns; where cells are small only those in question.
+ * @param {Scene} scene
+ * @param {Frame} frame
+ */
 function drawLabels({ reading, focus, ink, font }, { pen, left, top, cell, x, y, across, down }) {
   const widthOf = (/** @type {string} */ text) => pen.measureText(text).width;
   /** @param {Side} side @param {number} unit @param {number} atX @param {number} atY @param {number} room */
@@ -198,6 +211,10 @@ function drawLabels({ reading, focus, ink, font }, { pen, left, top, cell, x, y,
   };
   pen.fillStyle = ink;
   pen.textBaseline = "middle";
-  for (const row of down) if (y(row) > top - cell / 2) label("from", reading.rows[row], left - 5, y(row) + cell / 2, left - 8);
-  for (const col of across) if (x(col) > left - cell / 2) label("to", reading.cols[col], x(col) + cell / 2, top - 5, top - 8);
+  for (const row of down) {
+    if (y(row) > top - cell / 2) label("from", reading.rows[row], left - 5, y(row) + cell / 2, left - 8);
+  }
+  for (const col of across) {
+    if (x(col) > left - cell / 2) label("to", reading.cols[col], x(col) + cell / 2, top - 5, top - 8);
+  }
 }

@@ -20,7 +20,8 @@ const MAX_PAIRS = 400; // of one head, shown while no word is chosen
  * @param {Known[]} marks
  * @param {Focus | null} focus
  */
-export const concerning = (marks, focus) => (focus ? marks.filter((mark) => mark[focus.side].includes(focus.word)) : marks);
+export const concerning = (marks, focus) =>
+  focus ? marks.filter((mark) => mark[focus.side].includes(focus.word)) : marks;
 
 export class Reading {
   /** @type {Map<string, HeadMap>} */
@@ -98,8 +99,9 @@ export class Reading {
    * @param {Focus} focus
    */
   ranked(heads, focus) {
-    const most = new Map(this.others(focus).map((other) => [other, Math.max(...heads.map((head) => this.along(head, focus, other)))]));
-    return [...most].sort((a, b) => b[1] - a[1]).map(([other]) => other);
+    const most = (/** @type {number} */ other) => Math.max(...heads.map((head) => this.along(head, focus, other)));
+    const weighed = this.others(focus).map((other) => ({ other, weight: most(other) }));
+    return weighed.sort((a, b) => b.weight - a.weight).map(({ other }) => other);
   }
 
   /** Pairs of one head, strongest first. @param {Head} head */
@@ -115,7 +117,8 @@ export class Reading {
 
   /** What is known of the sentence, between units in sight. @returns {Known[]} */
   known() {
-    const of = (/** @type {number[]} */ list, /** @type {number} */ word) => list.filter((i) => this.units[i].word === word);
+    const of = (/** @type {number[]} */ list, /** @type {number} */ word) =>
+      list.filter((i) => this.units[i].word === word);
     return this.example.marks
       .map(([from, to, label]) => ({ from: of(this.rows, from), to: of(this.cols, to), label }))
       .filter(({ from, to }) => from.length && to.length);

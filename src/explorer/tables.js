@@ -54,7 +54,8 @@ export function tables(reading, heads, word) {
  * @param {Head[]} heads
  */
 export function element({ caption, names, rows }, heads) {
-  const titles = heads.map((head, i) => make("th", { scope: "col", class: "number" }, heads.length > 1 ? make("i", { class: `c${i}` }) : "", nameOf(head)));
+  const titles = heads.map((head, i) => make("th", { scope: "col", class: "number" },
+    heads.length > 1 ? make("i", { class: `c${i}` }) : "", nameOf(head)));
   return make("div", { class: "table" }, make("table", null, make("caption", null, caption),
     make("thead", null, make("tr", null, ...names.map((name) => make("th", { scope: "col" }, name)), ...titles)),
     make("tbody", null, ...rows.map(({ labels, weights }) => make("tr", null,

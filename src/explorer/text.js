@@ -18,7 +18,8 @@ export function description({ reading, heads, focus, marks }) {
   const say = heads.map((head) => `${inWords(head)}: ${focus ? ofWord(reading, head, focus) : ofHead(reading, head)}`);
   const about = concerning(marks, focus);
   if (focus && about.length) {
-    const each = about.map(({ from, to, label }) => `${quoted(reading.label(from[0]))} → ${quoted(reading.label(to[0]))} (${label})`);
+    const first = (/** @type {number[]} */ units) => quoted(reading.label(units[0]));
+    const each = about.map(({ from, to, label }) => `${first(from)} → ${first(to)} (${label})`);
     say.push(`Marked: ${each.join(", ")}.`);
   }
   return say;
@@ -45,7 +46,8 @@ function ofWord(reading, head, focus) {
   const share = (/** @type {number} */ other) => figure(reading.along(head, focus, other));
   if (focus.other != null) return `${word} attends ${share(focus.other)} to ${quoted(reading.label(focus.other))}.`;
   const [verb, towards] = focus.side === "from" ? ["attends", "to"] : ["receives", "from"];
-  const best = reading.ranked([head], focus).slice(0, 3).map((other) => `${share(other)} ${towards} ${quoted(reading.label(other))}`);
+  const best = reading.ranked([head], focus).slice(0, 3)
+    .map((other) => `${share(other)} ${towards} ${quoted(reading.label(other))}`);
   const left = reading.hide && focus.side === "from"
     ? ` (Special tokens, left out, had ${figure(reading.toSpecial(head, focus.word))}.)` : "";
   return `${word} ${verb} ${best.join(", ")}.${left}`;

@@ -25,8 +25,9 @@ export function unitsOf(example, whole) {
     const word = example.words[i];
     const special = word < 0;
     const last = units.at(-1);
+    const label = whole && !special ? example.labels[word] : token;
     if (whole && !special && last?.word === word) last.tokens.push(i);
-    else units.push({ label: whole && !special ? example.labels[word] : token, tokens: [i], word, part: example.parts[i], special });
+    else units.push({ label, tokens: [i], word, part: example.parts[i], special });
   });
   return units;
 }
@@ -38,6 +39,6 @@ export function unitsOf(example, whole) {
  */
 export function inSight(units, { hide, within }) {
   const all = [...units.keys()].filter((i) => !(hide && units[i].special));
-  const [rows, cols] = [within[0], within[1]].map((part) => all.filter((i) => !within || units[i].part === Number(part)));
-  return { all, rows, cols };
+  const of = (/** @type {string} */ part) => all.filter((i) => !within || units[i].part === Number(part));
+  return { all, rows: of(within[0]), cols: of(within[1]) };
 }
