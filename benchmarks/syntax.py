@@ -22,7 +22,7 @@ from stream import bert_base, seconds
 from transformers import AutoModel
 
 from bertlook import probing, syntax
-from bertlook.attention import attend, batches
+from bertlook.attention import attend, batches, fit
 from bertlook.corpora.treebank import treebank
 from bertlook.encoder import Encoder, load
 
@@ -35,7 +35,7 @@ KINDS = {
 
 def heads(name: str, encoder: Encoder, count: int, rounds: int) -> None:
     """Print what the measure costs, as a share of the bare forward pass of the same batches."""
-    corpus, segments = syntax.fit(encoder, treebank("silver", "dev", limit=count))
+    corpus, segments = fit(encoder, treebank("silver", "dev", limit=count))
     bare = AutoModel.from_pretrained(encoder.model.config.name_or_path, attn_implementation="sdpa").eval()
     shares = []
     for turn in range(rounds + 1):
@@ -56,8 +56,8 @@ def heads(name: str, encoder: Encoder, count: int, rounds: int) -> None:
 def probes(encoder: Encoder, source: str, count: int, plain_count: int) -> None:
     """Print time per sentence and UAS of both ways."""
     vectors = probing.word_vectors()
-    train, train_segments = syntax.fit(encoder, treebank(source, "train", limit=count))
-    dev, dev_segments = syntax.fit(encoder, treebank(source, "dev", limit=300))
+    train, train_segments = fit(encoder, treebank(source, "train", limit=count))
+    dev, dev_segments = fit(encoder, treebank(source, "dev", limit=300))
 
     def score(trained: dict[str, probing.Probe]) -> dict[str, float]:
         found = probing.evaluate(encoder, dev.items, dev_segments, trained, vectors, progress=None)
@@ -98,7 +98,7 @@ def probes(encoder: Encoder, source: str, count: int, plain_count: int) -> None:
 def memory() -> None:
     """Train on all of GUM's train part once, and print the peak memory of the process."""
     encoder, vectors = load(), probing.word_vectors()
-    train, segments = syntax.fit(encoder, treebank("gum", "train"))
+    train, segments = fit(encoder, treebank("gum", "train"))
     trained = {name: kind(encoder, vectors) for name, kind in (KINDS | {"structural": probing.StructuralProbe}).items()}
     probing.train(encoder, train.items, segments, trained, vectors, 1, progress=None)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6

@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 from scipy.sparse.csgraph import shortest_path
 
 from bertlook import BertlookError, probing
-from bertlook.attention import attend, batches, to_words
+from bertlook.attention import attend, batches, fit, to_words
 from bertlook.corpora.treebank import treebank
 from bertlook.probing import WordVectors
-from bertlook.syntax import fit
 
 needs_gum = pytest.mark.skipif("BERTLOOK_DATA" not in os.environ, reason="BERTLOOK_DATA is not set: no GUM")
 

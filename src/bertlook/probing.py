@@ -384,7 +384,7 @@ def train(
     Parameters
     ----------
     sentences, segments :
-        As from :func:`bertlook.syntax.fit`.
+        As from :func:`bertlook.attention.fit`.
     probes : mapping of str to Probe
         Trained in place.
     passes : int
