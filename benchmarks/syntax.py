@@ -23,7 +23,7 @@ from transformers import AutoModel
 
 from bertlook import probes as kinds
 from bertlook import syntax
-from bertlook.attention import attend, batches
+from bertlook.attention import attend, batches, fit
 from bertlook.corpora.treebank import treebank
 from bertlook.corpora.vectors import word_vectors
 from bertlook.encoder import Encoder, load
@@ -34,7 +34,7 @@ KINDS = {name: kinds.KINDS[name] for name in ("attention", "attention and words"
 
 def heads(name: str, encoder: Encoder, count: int, rounds: int) -> None:
     """Print what the measure costs, as a share of the bare forward pass of the same batches."""
-    corpus, segments = syntax.fit(encoder, treebank("silver", "dev", limit=count))
+    corpus, segments = fit(encoder, treebank("silver", "dev", limit=count))
     bare = AutoModel.from_pretrained(encoder.model.config.name_or_path, attn_implementation="sdpa").eval()
     shares = []
     for turn in range(rounds + 1):
@@ -55,8 +55,8 @@ def heads(name: str, encoder: Encoder, count: int, rounds: int) -> None:
 def probes(encoder: Encoder, source: str, count: int, plain_count: int) -> None:
     """Print time per sentence and UAS of both ways."""
     vectors = word_vectors()
-    train, train_segments = syntax.fit(encoder, treebank(source, "train", limit=count))
-    dev = syntax.fit(encoder, treebank(source, "dev", limit=300))
+    train, train_segments = fit(encoder, treebank(source, "train", limit=count))
+    dev = fit(encoder, treebank(source, "dev", limit=300))
     experiment = Experiment((train, train_segments), dev, vectors)
 
     def score(trained: dict[str, kinds.Probe]) -> dict[str, float]:
@@ -97,7 +97,7 @@ def probes(encoder: Encoder, source: str, count: int, plain_count: int) -> None:
 def memory() -> None:
     """Train on all of GUM's train part once, and print the peak memory of the process."""
     encoder, vectors = load(), word_vectors()
-    train = syntax.fit(encoder, treebank("gum", "train"))
+    train = fit(encoder, treebank("gum", "train"))
     trained = {name: kind(encoder, vectors) for name, kind in kinds.KINDS.items()}
     Experiment(train, train, vectors, passes=1).train(encoder, trained)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6

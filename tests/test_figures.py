@@ -169,6 +169,9 @@ def test_the_map_of_heads_counts_its_groups_and_tells_each_head():
     assert picture.alt == "Map of 3 heads, by behaviour: 2 broad and 1 next."
     page = picture._repr_html_()
     assert "<title>&lt;one&gt;</title>" in page and "explorer.html#2-1" in page
+    by_layer = figures.scatter_heads(table, "layer", title="by layer", **SHOWN)
+    assert [text.get_text() for text in by_layer.figure.axes[0].get_legend().texts] == ["layer 1", "layer 2"]
+    assert by_layer.alt == "Map of 3 heads, by layer: 2 layer 1 and 1 layer 2."
 
 
 def test_a_picture_is_escaped_follows_the_theme_and_links_its_data():

@@ -11,14 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bertlook import figures, probes, probing
-from bertlook.attention import attend, batches, to_words
+from bertlook.attention import attend, batches, fit, to_words
 from bertlook.claims import CANNOT_TELL, DOES_NOT, NOT_MEASURED, REPLICATES, claims
 from bertlook.corpora.treebank import treebank
 from bertlook.corpora.vectors import word_vectors
 from bertlook.encoder import randomised
 from bertlook.probing import Evaluation, Experiment
 from bertlook.statistics import interval, resample_mean
-from bertlook.syntax import fit
 from looking import check, judged
 
 needs_gum = pytest.mark.skipif("BERTLOOK_DATA" not in os.environ, reason="BERTLOOK_DATA is not set: no GUM")

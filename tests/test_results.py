@@ -22,7 +22,7 @@ from bertlook.claims import (
     same_depth,
 )
 from bertlook.corpora import Corpus
-from bertlook.results import Results, Verdicts, claims_table, escaped
+from bertlook.results import Results, Verdicts, claims_table, escaped, plain_columns, reading_table, two_lines
 
 NAN = float("nan")
 COLUMNS = ["quantity", "value", "low", "high", "n"]
@@ -225,3 +225,18 @@ def test_a_folder_that_cannot_be_made_is_one_line(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(BertlookError, match="cannot be made"):
         Results("surface", {"results": str(tmp_path / "file")})
+
+
+def test_plain_columns_write_each_kind_of_number_as_people_read_it():
+    table = pd.DataFrame({"layer": [2], "head": [11], "n": [1200], "accuracy": [0.5], "relations": ["dobj <b>"]})
+    names = {"head": "Head", "n": "Words", "accuracy": "Right", "relations": "Relations"}
+    columns = plain_columns(table, names)
+    assert [columns[name] for name in ("Words", "Right", "Relations")] == [["1,200"], ["50.0%"], ["dobj <b>"]]
+    shown = reading_table(columns, "heads").data
+    assert "<td><a href='explorer.html#2-11'>2-11</a></td>" in shown and "dobj &lt;b&gt;" in shown
+    assert plain_columns(table, {"accuracy": "Index"}, "number") == {"Index": ["0.5"]}
+
+
+def test_a_cell_of_two_lines_is_escaped_once():
+    assert two_lines("<i>", "a & b").data == "&lt;i&gt;<br><small>a &amp; b</small>"
+    assert two_lines(two_lines("x", "y"), "z").data == "x<br><small>y</small><br><small>z</small>"

@@ -85,7 +85,7 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class Experiment:
-    """Sentences to train on and to score on, both as from :func:`bertlook.syntax.fit`, and how probes are trained.
+    """Sentences to train on and to score on, both as from :func:`bertlook.attention.fit`, and how probes are trained.
 
     ``passes`` is how often each sentence is seen, ``seeds`` how many copies of each probe there are.
     """

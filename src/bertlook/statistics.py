@@ -238,24 +238,25 @@ def clusters(divergence: np.ndarray, count: int) -> np.ndarray:
     return pd.factorize(fcluster(tree, count, "maxclust"))[0] + 1
 
 
-def agreement(divergence: np.ndarray, labels: Sequence[Any]) -> float:
+def agreement(divergence: np.ndarray, labels: Iterable[Any]) -> float:
     """Adjusted Rand index of a labelling of the items and as many clusters: 1 is equality, 0 what chance gives.
 
     NaN where all items have one label: then any clustering agrees with it.
     """
-    count = len(set(labels))
-    return float(adjusted_rand_score(list(labels), clusters(divergence, count))) if count > 1 else float("nan")
+    names = list(labels)
+    count = len(set(names))
+    return float(adjusted_rand_score(names, clusters(divergence, count))) if count > 1 else float("nan")
 
 
 def chance_agreement(
-    divergence: np.ndarray, labels: Sequence[Any], strata: int = 1, permutations: int = 1000, seed: int = 0
+    divergence: np.ndarray, labels: Iterable[Any], strata: int = 1, permutations: int = 1000, seed: int = 0
 ) -> np.ndarray:
     """:func:`agreement` when the labels are dealt out to the items at random, [permutation].
 
     Labels stay within their stratum if ``strata`` is the number of strata of equal size, in order: what is then left
     comes from labels that are common in one and rare in another. With 1 they go anywhere.
     """
-    names = np.asarray(pd.factorize(np.asarray(labels, dtype=object))[0]).reshape(strata, -1)
+    names = np.asarray(pd.factorize(np.asarray(list(labels), dtype=object))[0]).reshape(strata, -1)
     count = len(np.unique(names))
     if count < 2:
         return np.full(permutations, np.nan)
