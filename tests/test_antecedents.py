@@ -402,7 +402,7 @@ def test_a_kind_that_does_not_occur_and_a_head_that_could_not_be_held_out_are_no
     assert verdicts["nominal"] == NOT_MEASURED and verdicts["over-nearest"] == REPLICATES
     assert "58% against 40%" in set(verdicts.frame["paper"])
     one = toy_mentions().assign(**{HELD_OUT: float("nan")})
-    assert set(judged("coreference", coreference.quantities(one))).values() == {NOT_MEASURED}
+    assert set(judged("coreference", coreference.quantities(one)).values()) == {NOT_MEASURED}
 
 
 def test_accuracy_by_kind_distance_and_case():

@@ -104,7 +104,7 @@ class Probe(nn.Module):
         self.heads, self.dimension = encoder.layers * encoder.heads, vectors.table.shape[1]
 
     def weights(self, *shape: int, scale: float = 0.0) -> nn.Parameter:
-        """Initial weights [seed, *shape], of each seed by itself, so that more seeds do not change the first."""
+        """Initial weights ``[seed, *shape]``, of each seed by itself, so that more seeds do not change the first."""
         drawn = [torch.randn(shape, generator=torch.Generator().manual_seed(seed)) for seed in range(self.seeds)]
         return nn.Parameter(scale * torch.stack(drawn))
 
