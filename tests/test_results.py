@@ -2,6 +2,7 @@ import json
 import os
 from types import SimpleNamespace
 
+import numpy as np
 import pandas as pd
 import pytest
 from markdown_it import MarkdownIt
@@ -240,3 +241,10 @@ def test_plain_columns_write_each_kind_of_number_as_people_read_it():
 def test_a_cell_of_two_lines_is_escaped_once():
     assert two_lines("<i>", "a & b").data == "&lt;i&gt;<br><small>a &amp; b</small>"
     assert two_lines(two_lines("x", "y"), "z").data == "x<br><small>y</small><br><small>z</small>"
+
+
+def test_numbers_in_a_table_are_written_as_people_write_them():
+    shown = reading_table(
+        {"head": ["1-2"], "n": [np.int64(12345)], "x": [np.float32(0.527)], "y": [float("nan")]}, "numbers"
+    ).data
+    assert "<td>1-2</td><td>12,345</td><td>0.527</td><td>–</td>" in shown

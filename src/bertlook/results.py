@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
+import numpy as np
 import pandas as pd
 from IPython.display import HTML, Markdown, display
 from matplotlib.figure import Figure
@@ -180,14 +181,18 @@ def scorecard(folder: str) -> pd.DataFrame:
 
 
 def reading_table(columns: Mapping[str, Sequence[object]], label: str) -> HTML:
-    """Columns as a table for reading; every cell is escaped, but those that are ``HTML`` already."""
+    """Columns as a table for reading, numbers as people write them; cells are escaped, but ``HTML`` is not."""
     cells = zip(*columns.values(), strict=True)
     rows = ["<tr>" + "".join(f"<td>{_cell(value)}</td>" for value in row) + "</tr>" for row in cells]
     return _table("bertlook-table", tuple(columns), rows, label)
 
 
 def _cell(value: object) -> str:
-    return value.data if isinstance(value, HTML) else html.escape(str(value))
+    if isinstance(value, HTML):
+        return value.data
+    if isinstance(value, int | np.integer) and not isinstance(value, bool):
+        return f"{value:,}"
+    return html.escape(number(float(value)) if isinstance(value, float | np.floating) else str(value))
 
 
 def _table(style: str, names: Sequence[str], rows: Sequence[str], label: str) -> HTML:
