@@ -122,7 +122,7 @@ def test_commands_that_pages_give_name_chapters_and_parameters_that_exist(path):
         text = "\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
     for chapter, options in COMMAND.findall(text):
         assert chapter in book.chapters(), chapter
-        given = book.parse(re.findall(r"-p (\S+)", options))
+        given = book.parse(re.findall(r"-p ([^\s`]+)", options))
         assert book.parameters(chapter, "sample", given) | given, (chapter, given)
 
 

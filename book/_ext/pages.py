@@ -60,12 +60,12 @@ def draw(app: Sphinx) -> None:
 
 
 def describe(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None) -> None:
-    """A page is described by its answer if it has one, else by its first paragraph of prose."""
+    """A page is described by its answer, else by its first paragraph of prose, else by the title of the book."""
     if doctree is None:
         return
     prose = [p.astext() for p in doctree.findall(nodes.paragraph) if isinstance(p.parent, nodes.section)]
     answers = [text.removeprefix("Answer.") for text in prose if text.startswith("Answer.")]
-    about = html.escape(textwrap.shorten((answers + prose + [""])[0], 300, placeholder=" …"))
+    about = html.escape(textwrap.shorten((answers + prose + [app.config.html_title])[0], 300, placeholder=" …"))
     said = {"og:description": about}
     if app.config.ogp_image and not app.config.ogp_site_url:  # relative to the page, since nobody knows the address
         said |= {"og:image": "../" * page.count("/") + PICTURE, "og:image:alt": app.config.ogp_image_alt}
